@@ -1,0 +1,7 @@
+"""d_X, the fair metric: each learner returns a ``FairMetric``."""
+
+from evenhand.fair_metrics.classifier import AttributeModel, from_classifier
+from evenhand.fair_metrics.columns import from_columns
+from evenhand.fair_metrics.metric import FairMetric
+
+__all__ = ["AttributeModel", "FairMetric", "from_classifier", "from_columns"]

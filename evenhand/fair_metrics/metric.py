@@ -1,0 +1,196 @@
+"""The fair metric d_X: which people are alike."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+Array = Any  # whatever torch.as_tensor takes: tensor, numpy array, nested lists
+
+
+class FairMetric(nn.Module):
+    """d_X(x, x') = (x - x')^T Sigma (x - x'), the squared distance of the paper.
+
+    ``FairMetric(directions)`` takes the columns of A, the sensitive directions (d, k), and uses Sigma = I - P_ran(A):
+    moves along them cost nothing. ``FairMetric(sigma=S)`` takes any positive semi-definite matrix; its null space
+    becomes ``directions``. ``FairMetric.euclidean(d)`` has no free direction.
+
+    >>> import torch
+    >>> metric = FairMetric([[1.0], [0.0]])                     # the first feature is sensitive
+    >>> metric(torch.tensor([[0.0, 0.0]]), torch.tensor([[9.0, 2.0]]))
+    tensor([4.])
+    """
+
+    directions: Tensor
+    factor: Tensor | None
+    attribute_models: tuple[Any, ...] = ()  # the fitted inner models of a learned metric, see from_classifier
+
+    def __init__(self, directions: Array = None, *, sigma: Array = None, rank_tolerance: float = 1e-6) -> None:
+        super().__init__()
+        if (directions is None) == (sigma is None):
+            raise ValueError("give either directions (d, k) or sigma=(d, d), and not both")
+        if directions is not None:
+            basis = orthonormal_basis(_matrix(directions, "directions"), rank_tolerance)
+            if basis.shape[1] == 0:
+                raise ValueError(
+                    "directions span nothing: every column is zero; "
+                    "use FairMetric.euclidean(d) for a metric without a free direction"
+                )
+            factor = None
+        else:
+            basis, factor = _null_space_and_factor(_matrix(sigma, "sigma"), rank_tolerance)
+        self.register_buffer("directions", basis)
+        self.register_buffer("factor", factor)
+
+    @classmethod
+    def euclidean(cls, d: int, dtype: torch.dtype = torch.float32) -> FairMetric:
+        """The metric without a free direction: Sigma = I."""
+        metric = cls.__new__(cls)
+        nn.Module.__init__(metric)
+        metric.register_buffer("directions", torch.zeros(d, 0, dtype=dtype))
+        metric.register_buffer("factor", None)
+        return metric
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self.directions.shape[0]
+
+    @property
+    def sigma(self) -> Tensor:
+        """Sigma, (d, d), positive semi-definite by construction."""
+        if self.factor is not None:
+            return self.factor.T @ self.factor
+        eye = torch.eye(self.d, dtype=self.directions.dtype, device=self.directions.device)
+        return eye - self.directions @ self.directions.T
+
+    def cost(self, delta: Tensor) -> Tensor:
+        """Squared fair length of each perturbation: (n, d) -> (n,). Never a (d, d) product for Sigma = I - Q Q^T."""
+        rest = delta @ self.factor.T if self.factor is not None else self.project(delta)
+        return rest.square().sum(-1)
+
+    def cost_gradient(self, delta: Tensor) -> Tensor:
+        """Gradient of ``cost`` with respect to the perturbation, 2 Sigma delta: (n, d) -> (n, d)."""
+        if self.factor is not None:
+            return 2 * (delta @ self.factor.T) @ self.factor
+        return 2 * self.project(delta)
+
+    def forward(self, x: Array, x_other: Array) -> Tensor:
+        """Fair distance of each pair of rows: (n, d), (n, d) -> (n,)."""
+        return self.cost(self.rows(x) - self.rows(x_other))
+
+    def pairwise(self, x: Array, z: Array) -> Tensor:
+        """All fair distances between two sets: (n, d), (m, d) -> (n, m)."""
+        x, z = self.rows(x), self.rows(z)
+        if self.factor is not None:
+            x, z = x @ self.factor.T, z @ self.factor.T
+        else:
+            x, z = self.project(x), self.project(z)
+        return torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist").square()
+
+    def project(self, x: Tensor) -> Tensor:
+        """x with the sensitive directions removed: (n, d) -> (n, d)."""
+        if self.directions.shape[1] == 0:
+            return x
+        return x - (x @ self.directions) @ self.directions.T
+
+    def rows(self, x: Array) -> Tensor:
+        """x as a tensor that fits this metric, or a clear error."""
+        x = torch.as_tensor(x, device=self.directions.device)
+        if x.dtype != self.directions.dtype:
+            x = x.to(self.directions.dtype)
+        self.check_width(x)
+        return x
+
+    def check_width(self, x: Tensor) -> None:
+        if x.ndim != 2 or x.shape[1] != self.d:
+            raise ValueError(
+                f"fair_metric was built for {self.d} features but x has shape {tuple(x.shape)}; "
+                "build the metric on the encoded columns that the model sees"
+            )
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a dtype or device, in place; returns self."""
+        return super().to(*args, **kwargs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the metric to an .npz file (plain arrays, no pickle), atomically."""
+        target = Path(path)
+        arrays = {"directions": self.directions.cpu().numpy()}
+        if self.factor is not None:
+            arrays["factor"] = self.factor.cpu().numpy()
+        partial = target.with_name(target.name + ".partial")
+        with partial.open("wb") as file:
+            np.savez(file, **arrays)
+        partial.replace(target)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FairMetric:
+        """Read what ``save`` wrote; runs no code from the file."""
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                directions = torch.from_numpy(arrays["directions"])
+                factor = torch.from_numpy(arrays["factor"]) if "factor" in arrays else None
+        except (KeyError, ValueError, EOFError, OSError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise ValueError(f"{os.fspath(path)} is not a fair metric written by FairMetric.save: {error}") from error
+        metric = cls.euclidean(directions.shape[0], directions.dtype)
+        metric.directions, metric.factor = directions, factor
+        return metric
+
+    def extra_repr(self) -> str:
+        kind = "I - P_ran(A)" if self.factor is None else "given"
+        return f"{self.d} features, {self.directions.shape[1]} free directions, Sigma = {kind}"
+
+
+def orthonormal_basis(directions: Tensor, rank_tolerance: float = 1e-6) -> Tensor:
+    """An orthonormal basis of the column span, (d, k) -> (d, rank); collinear, duplicate and zero columns are fine.
+
+    Gram-Schmidt in the given order, each column first scaled to length one so that the rank cut does not depend on its
+    units: the first columns stay what they are, so that a sensitive coordinate remains a coordinate.
+    """
+    basis = directions.new_zeros(directions.shape[0], 0, dtype=torch.float64)
+    for column in directions.to(torch.float64).T:
+        length = column.norm()
+        if length == 0:
+            continue
+        rest = column / length
+        for _ in range(2):  # twice is enough for orthogonality to rounding
+            rest = rest - basis @ (basis.T @ rest)
+        if rest.norm() > rank_tolerance:
+            basis = torch.cat([basis, (rest / rest.norm())[:, None]], dim=1)
+    return basis.to(directions.dtype).contiguous()
+
+
+def _null_space_and_factor(sigma: Tensor, rank_tolerance: float) -> tuple[Tensor, Tensor]:
+    wide = sigma.to(torch.float64)
+    if wide.shape[0] != wide.shape[1]:
+        raise ValueError(f"sigma must be square, (d, d); got {tuple(sigma.shape)}")
+    scale = wide.abs().max().item()
+    if (wide - wide.T).abs().max().item() > 1e-5 * scale:
+        raise ValueError("sigma must be symmetric; symmetrise it with (sigma + sigma.T) / 2")
+    values, vectors = torch.linalg.eigh((wide + wide.T) / 2)
+    if values[0].item() < -1e-5 * scale:
+        raise ValueError(f"sigma must be positive semi-definite; its smallest eigenvalue is {values[0].item():.3g}")
+    free = values <= rank_tolerance * values[-1].clamp(min=0)
+    factor = values[~free].sqrt()[:, None] * vectors[:, ~free].T
+    return vectors[:, free].to(sigma.dtype).contiguous(), factor.to(sigma.dtype).contiguous()
+
+
+def _matrix(values: Array, name: str) -> Tensor:
+    matrix = torch.as_tensor(np.asarray(values) if not isinstance(values, Tensor) else values).detach()
+    if not matrix.is_floating_point():
+        matrix = matrix.to(torch.float32)
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise ValueError(f"{name} must be a matrix with at least one row and one column; got {tuple(matrix.shape)}")
+    if not torch.isfinite(matrix).all():
+        raise ValueError(f"{name} holds NaN or infinite values; clean the data the metric was learned from")
+    return matrix.clone()

@@ -1,0 +1,53 @@
+"""What every objective is given, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Loss = Callable[[Tensor, Tensor], Tensor]  # (n, K), (n,) -> (n,)
+
+
+class Batch(NamedTuple):
+    """A mini-batch; ``rows`` are its positions in the training data, for objectives that look up more about them."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor | None = None
+    rows: Tensor | None = None
+
+
+class Objective(nn.Module):
+    """Base of the objectives: the loss, and the numbers of the last call for the training history."""
+
+    def __init__(self, loss: Loss | None = None) -> None:
+        super().__init__()
+        self.loss = loss if loss is not None else cross_entropy
+        self.last: dict[str, Tensor] = {}
+
+    def plain(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The weighted mean loss: what plain training, and a warm-up, minimises."""
+        return weighted_mean(self.loss(model(batch.x), batch.y), batch.weight)
+
+    def __call__(self, model: Any, batch: Batch) -> Tensor:
+        result: Tensor = super().__call__(model, batch)
+        return result
+
+
+def cross_entropy(h: Tensor, y: Tensor) -> Tensor:
+    """Cross-entropy of each row, from logits."""
+    return F.cross_entropy(h, y, reduction="none")
+
+
+def squared_loss(h: Tensor, y: Tensor) -> Tensor:
+    """Squared error of each row, for regression: (n, 1), (n,) -> (n,)."""
+    return (h.squeeze(-1) - y).square()
+
+
+def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
+    return values.mean() if weight is None else (values * weight).sum() / weight.sum()
+
+

@@ -1,0 +1,22 @@
+"""SenSR (Yurochkin, Bower & Sun 2020): train on the worst case of the loss itself."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from evenhand.objectives.batch import Batch, Loss, Objective, weighted_mean
+from evenhand.regularizer import WorstCase
+
+
+class SenSR(Objective):
+    """sup over P' with W_d(P, P') <= eps of E[loss]: the same search, the gain is the loss, trained on x' only."""
+
+    def __init__(self, worst_case: WorstCase, loss: Loss | None = None) -> None:
+        super().__init__(loss)
+        self.worst_case = worst_case
+
+    def forward(self, model: nn.Module, batch: Batch) -> Tensor:
+        found = self.worst_case.find(model, lambda h: self.loss(h, batch.y), batch.x)
+        value = weighted_mean(self.loss(model(found.x_worst), batch.y), batch.weight)
+        self.last = {"loss": value.detach(), "lam": self.worst_case.lam.clone(), "d_x": found.d_x.mean()}
+        return value

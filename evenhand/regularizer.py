@@ -1,0 +1,132 @@
+"""R(h) and its dual variable: the term that makes a model treat similar people similarly.
+
+    R(h) = inf over lam >= 0 of  lam*eps + E[ sup over x' of d_Y(h(x), h(x')) - lam*d_X(x, x') ]      (Theorem 2.3)
+
+Read this file first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Model, Search
+from evenhand.search.gradient import GradientSearch
+from evenhand.search.mode import eval_mode, gradients_allowed
+
+LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
+
+
+def gradient_rule(step: float) -> LamRule:
+    """Algorithm 1: lam <- max(0, lam - step * (eps - mean d_X)); the paper's step is eta * rho."""
+
+    def rule(lam: Tensor, mean_d_x: Tensor, eps: float) -> Tensor:
+        return (lam - step * (eps - mean_d_x)).clamp(min=0)  # project onto lam >= 0
+
+    return rule
+
+
+def ratio_rule(low: float = 1e-5, high: float = 10.0) -> LamRule:
+    """The rule of the authors' earlier code: lam + (max(d, eps) / min(d, eps)) * (d - eps), kept within [low, high]."""
+
+    def rule(lam: Tensor, mean_d_x: Tensor, eps: float) -> Tensor:
+        large, small = mean_d_x.clamp(min=eps), mean_d_x.clamp(max=eps, min=1e-12)
+        return (lam + large / small * (mean_d_x - eps)).clamp(low, high)
+
+    return rule
+
+
+class WorstCase(nn.Module):
+    """A search and the price lam it pays: what SenSeI and SenSR share.
+
+    lam is a buffer: saved in ``state_dict``, moved by ``.to``. It follows ``lam_rule`` in train mode and rests in eval
+    mode, like the statistics of BatchNorm. With eps = 0 only moves that cost nothing are allowed and lam rests too.
+    """
+
+    lam: Tensor
+
+    def __init__(
+        self,
+        fair_metric: FairMetric,
+        eps: float = 0.1,
+        bounds: Bounds = None,
+        search: Search | None = None,
+        lam_rule: LamRule | None = None,
+        lam: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if not eps >= 0:
+            raise ValueError(f"eps must be zero or positive, got {eps}; it is the mean fair distance an adversary may use")
+        if not lam >= 0:
+            raise ValueError(f"lam must be zero or positive, got {lam}")
+        self.fair_metric, self.eps, self.bounds = fair_metric, float(eps), bounds
+        self.search: Search = search if search is not None else GradientSearch()
+        self.lam_rule = lam_rule if lam_rule is not None else gradient_rule(0.01)
+        self.generator = generator
+        self.register_buffer("lam", torch.tensor(float(lam)))
+
+    def find(self, model: Model, gain: Gain, x: Tensor) -> Found:
+        """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam."""
+        price = self.lam if self.eps > 0 else float("inf")
+        found = self.search(model, gain, x, self.fair_metric, price, self.bounds, self.generator)
+        if self.training and self.eps > 0 and len(x):
+            mean_d_x = found.d_x.mean().to(self.lam)
+            self.lam.copy_(self.lam_rule(self.lam, mean_d_x, self.eps))
+        return found
+
+    def extra_repr(self) -> str:
+        return f"eps={self.eps}, lam={self.lam.item():.4g}"
+
+
+class FairRegularizer(WorstCase):
+    """The scalar to add to any loss: ``loss + rho * fair(model, x)``.
+
+    >>> model = torch.nn.Linear(2, 2)
+    >>> fair = FairRegularizer(FairMetric([[1.0], [0.0]]), eps=0.1, bounds=(0.0, 1.0))
+    >>> x = torch.rand(8, 2)
+    >>> bool(fair(model, x) >= 0)
+    True
+
+    The value is the dual objective lam*eps + mean(d_Y - lam*d_X) at the present lam; its gradient with respect to the
+    model is that of step 3 of Algorithm 1. Both outputs are taken in eval mode, so dropout is no unfairness and
+    BatchNorm statistics do not move.
+    """
+
+    def __init__(
+        self,
+        fair_metric: FairMetric,
+        eps: float = 0.1,
+        bounds: Bounds = None,
+        output_distance: OutputDistance = mean_squared_logits,
+        search: Search | None = None,
+        lam_rule: LamRule | None = None,
+        lam: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(fair_metric, eps, bounds, search, lam_rule, lam, generator)
+        self.output_distance = output_distance
+
+    def forward(self, model: Model, x: Tensor) -> Tensor:
+        return self.value(model, x)[0]
+
+    def value(self, model: Model, x: Tensor, h_x: Tensor | None = None) -> tuple[Tensor, Tensor, Found]:
+        """The dual value, the mean d_Y and what the search found; ``h_x`` saves a forward pass where it is known."""
+        with eval_mode(model):
+            if h_x is None:
+                h_x = model(x)
+            found = self.find(model, DistanceGain(_outside(h_x), self.output_distance), x)
+            mean_d_y = self.output_distance(h_x, model(found.x_worst)).mean()
+        if self.eps == 0:
+            return mean_d_y, mean_d_y, found
+        return self.lam * self.eps + mean_d_y - self.lam * found.d_x.mean(), mean_d_y, found
+
+
+def _outside(h_x: Tensor) -> Tensor:
+    """h(x) as a constant that the search may use also under inference mode."""
+    with gradients_allowed():
+        return h_x.detach().clone() if h_x.is_inference() else h_x.detach()

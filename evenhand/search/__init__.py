@@ -1,0 +1,24 @@
+"""The worst case x' of each individual: gradient search, and exact search over finite candidates."""
+
+from evenhand.search.ascent import AdamAscent, NormalisedAscent, SignAscent
+from evenhand.search.candidates import CandidateSearch
+from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Search
+from evenhand.search.gradient import GradientSearch
+from evenhand.search.presets import PAPER_ADULT, PAPER_ADULT_SENSR, PAPER_BIOS, PAPER_TOXICITY
+
+__all__ = [
+    "PAPER_ADULT",
+    "PAPER_ADULT_SENSR",
+    "PAPER_BIOS",
+    "PAPER_TOXICITY",
+    "AdamAscent",
+    "Bounds",
+    "CandidateSearch",
+    "DistanceGain",
+    "Found",
+    "Gain",
+    "GradientSearch",
+    "NormalisedAscent",
+    "Search",
+    "SignAscent",
+]

@@ -1,0 +1,53 @@
+"""Steps uphill: how a search moves along a slope. Each is made per call, so its state is reset for every batch."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Ascent(Protocol):
+    def __init__(self, point: Tensor, step: float) -> None: ...
+
+    def climb(self, slope: Tensor) -> None:
+        """Move the point, in place."""
+
+
+class AdamAscent:
+    """Adam, as in the paper."""
+
+    def __init__(self, point: Tensor, step: float) -> None:
+        self.point, self.step, self.t = point, step, 0
+        self.mean, self.square = torch.zeros_like(point), torch.zeros_like(point)
+
+    def climb(self, slope: Tensor) -> None:
+        self.t += 1
+        self.mean.lerp_(slope, 0.1)
+        self.square.mul_(0.999).addcmul_(slope, slope, value=0.001)
+        correction = math.sqrt(1 - 0.999**self.t)
+        root = self.square.sqrt().add_(1e-8 * correction)
+        self.point.addcdiv_(self.mean, root, value=self.step * correction / (1 - 0.9**self.t))
+
+
+class SignAscent:
+    """The sign of the slope: the first step of Adam, and cheaper."""
+
+    def __init__(self, point: Tensor, step: float) -> None:
+        self.point, self.step = point, step
+
+    def climb(self, slope: Tensor) -> None:
+        self.point.add_(slope.sign(), alpha=self.step)
+
+
+class NormalisedAscent:
+    """A step of fixed length along each row's slope."""
+
+    def __init__(self, point: Tensor, step: float) -> None:
+        self.point, self.step = point, step
+
+    def climb(self, slope: Tensor) -> None:
+        length = slope.norm(dim=1, keepdim=True).clamp_min(torch.finfo(slope.dtype).tiny)
+        self.point.addcdiv_(slope, length, value=self.step)

@@ -1,0 +1,86 @@
+"""What a search is given and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.output_distances import OutputDistance, mean_squared_logits
+
+Model = Callable[[Tensor], Tensor]
+Gain = Callable[[Tensor], Tensor]  # logits (n, K) -> (n,)
+Bounds = tuple[Any, Any] | None  # (low, high), each a scalar or (d,)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The worst case of each row: x_worst = x + A u + v, its price and its gain."""
+
+    x_worst: Tensor  # (n, d)
+    d_x: Tensor  # (n,) fair distance, from the perturbation rather than from x_worst - x
+    gain: Tensor  # (n,)
+    u: Tensor | None = None  # (n, k) move inside the subspace
+    v: Tensor | None = None  # (n, d) the rest; None when the whole move lies in the subspace
+
+
+class Search(Protocol):
+    """``search(model, gain, x, fair_metric, lam)`` maximises gain(h(x')) - lam * d_X(x, x') over x', row by row."""
+
+    def __call__(
+        self,
+        model: Model,
+        gain: Gain,
+        x: Tensor,
+        fair_metric: FairMetric,
+        lam: Tensor | float,
+        bounds: Bounds = None,
+        generator: torch.Generator | None = None,
+    ) -> Found: ...
+
+
+class DistanceGain:
+    """The gain of SenSeI and of audits: d_Y(h(x), h(x'))."""
+
+    def __init__(self, h_x: Tensor, output_distance: OutputDistance = mean_squared_logits) -> None:
+        self.h_x, self.output_distance = h_x, output_distance
+
+    def __call__(self, h: Tensor) -> Tensor:
+        return self.output_distance(self.h_x, h)
+
+    def value_and_slope(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Gain and its gradient with respect to the logits; the paper's distance in closed form."""
+        if self.output_distance is mean_squared_logits:
+            difference = h - self.h_x
+            return difference.square().mean(-1), difference.mul_(2.0 / h.shape[-1])
+        return value_and_slope(self.__call__, h)
+
+
+def value_and_slope(gain: Gain, h: Tensor) -> tuple[Tensor, Tensor]:
+    """Gain (n,) and its gradient with respect to the logits (n, K)."""
+    closed_form = getattr(gain, "value_and_slope", None)
+    if closed_form is not None:
+        value, slope = closed_form(h)
+        return value, slope
+    with torch.enable_grad():
+        h = h.detach().requires_grad_(True)
+        value = gain(h)
+        (slope,) = torch.autograd.grad(value.sum(), h)
+    return value.detach(), slope
+
+
+def box(bounds: Bounds, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The bounds as two tensors (d,) that fit x, or None."""
+    if bounds is None:
+        return None
+    low, high = (torch.as_tensor(side, dtype=x.dtype, device=x.device) for side in bounds)
+    for name, side in (("low", low), ("high", high)):
+        if side.ndim > 1 or (side.ndim == 1 and side.shape[0] != x.shape[1]):
+            raise ValueError(f"bounds: {name} must be a number or hold {x.shape[1]} values; got shape {tuple(side.shape)}")
+    if not (low <= high).all():
+        raise ValueError("bounds: low must not exceed high, and neither may be NaN")
+    return low.expand(x.shape[1]), high.expand(x.shape[1])
