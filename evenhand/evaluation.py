@@ -46,7 +46,7 @@ def balanced_accuracy(y: ArrayLike, predicted: ArrayLike) -> float:
     truth, answer, missing = _labels(y, predicted)
     if missing.any():
         return _undefined(f"balanced accuracy: predicted is missing in {_places(np.flatnonzero(missing))}")
-    return float(np.mean([np.mean(answer[truth == k] == k) for k in np.unique(truth)]))
+    return float(np.mean([np.mean(answer[truth == k] == k) for k in _classes(truth)]))
 
 
 def prediction_consistency(values: Variations | ArrayLike) -> float:
@@ -254,7 +254,7 @@ def _groups(group: ArrayLike | Mapping[Any, ArrayLike], n: int) -> dict[Any, Mas
 
 def _classes(*labels: Array) -> list[Any]:
     """The distinct labels as plain Python values, sorted if they can be."""
-    distinct = {label for array in labels for label in np.unique(array).tolist()}
+    distinct = {label for array in labels for label in (array if array.dtype == object else np.unique(array)).tolist()}
     try:
         return sorted(distinct)
     except TypeError:

@@ -25,7 +25,7 @@ class Variations:
 
     >>> texts = Variations([["she codes", "he codes"], ["her dog", "his dog"]], rows=[0, 7])
     >>> texts
-    2 individuals x 2 versions
+    Variations of 2 individuals x 2 versions
     >>> texts.map(lambda texts: [len(t) for t in texts]).values
     array([[9, 8],
            [7, 7]])
@@ -59,8 +59,8 @@ class Variations:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        shape = "" if self.values.ndim == 2 else f" x {self.values.shape[2:]} features".replace(",)", ")")
-        return f"{len(self):,} individuals x {self.values.shape[1]} versions{shape}"
+        rest = "".join(f" x {size}" for size in self.values.shape[2:])
+        return f"Variations of {len(self):,} individuals x {self.values.shape[1]} versions{rest}"
 
     @property
     def original(self) -> Array:
@@ -104,11 +104,10 @@ class Variations:
         """
         wanted = np.asarray(rows)
         wanted = np.flatnonzero(wanted) if wanted.dtype == bool else _row_numbers(wanted, distinct=False)
-        order = np.argsort(self.rows)
-        place = np.searchsorted(self.rows, wanted, sorter=order)
-        found = order[np.minimum(place, len(order) - 1)] if len(order) else np.zeros(len(wanted), dtype=np.intp)
-        known = self.rows[found] == wanted if len(order) else np.zeros(len(wanted), dtype=bool)
-        return Variations(self.values[found[known]], np.flatnonzero(known), self.like)
+        place = {row: i for i, row in enumerate(self.rows.tolist())}
+        known = np.array([row in place for row in wanted.tolist()], dtype=bool)
+        found = [place[row] for row in wanted[known].tolist()]
+        return Variations(self.values[np.array(found, dtype=np.intp)], np.flatnonzero(known), self.like)
 
     def versions(self, *which: int) -> Variations:
         """Only these versions, in this order; unless the first is 0, version 0 is no longer the original."""
@@ -129,7 +128,10 @@ def _array(values: Any) -> Array:
         first: Any = values
         while isinstance(first, (list, tuple)) and len(first) > 0:
             first = first[0]
-        return np.array(values, dtype=object) if isinstance(first, str) else np.asarray(values)
+        array = np.array(values, dtype=object) if isinstance(first, str) else np.asarray(values)
+        if array.dtype == object and any(isinstance(value, (list, tuple)) for value in array.flat):
+            raise ValueError("lists of different lengths")
+        return array
     except ValueError as error:
         raise ValueError("values is ragged: every individual needs the same number of versions") from error
 

@@ -53,9 +53,7 @@ def adult(seed: int = 0) -> Split:
     X = pd.concat(
         [
             frame[NUMERIC].astype(np.float64),
-            pd.get_dummies(
-                frame[ONE_HOT], dtype=np.float64
-            ),  # categories in alphabetical order: Husband first, Wife last
+            pd.get_dummies(frame[ONE_HOT], dtype=np.float64),  # in alphabetical order: Husband first, Wife last
             (frame["sex"] == "Male").astype(np.float64),
             (frame["race"] == "White").astype(np.float64),
         ],
@@ -74,8 +72,9 @@ def adult(seed: int = 0) -> Split:
 
 
 def adult_frame() -> pd.DataFrame:
-    """Adult as published: adult.data, then adult.test, 48,842 rows; 14 features of mixed type and `income`; unknown
-    is NaN.
+    """Adult as published, adult.data then adult.test: 48,842 rows, 14 features of mixed type and `income`.
+
+    Unknown values are NaN.
 
     Data: B. Becker and R. Kohavi, Adult, UCI Machine Learning Repository, 1996, CC BY 4.0.
 
