@@ -35,6 +35,7 @@ def from_classifier(
     *,
     classifier: Any = None,
     regressor: Any = None,
+    l2: float = 0.1,
     both_weight_columns: bool = False,
 ) -> FairMetric:
     """The metric of the paper's Adult experiment: sensitive columns and what predicts them cost nothing.
@@ -42,14 +43,18 @@ def from_classifier(
     ``columns`` are free by themselves. Each attribute of ``predict`` adds the coefficients of a model that predicts it
     from the other columns: logistic regression for a binary attribute, softmax regression for several categories,
     ridge regression for a number. ``predict`` names columns of X, or maps a name to the attribute's values when it
-    lives outside X; None predicts every one of ``columns``. ``classifier`` and ``regressor`` replace the inner models
-    (any scikit-learn estimator with ``coef_``). The fitted models are in ``metric.attribute_models``.
+    lives outside X; None predicts every one of ``columns``. The inner models minimise the mean loss plus
+    l2/2 |w|^2, with the paper's l2; ``classifier`` and ``regressor`` replace them (any scikit-learn estimator with
+    ``coef_``). The fitted models are in ``metric.attribute_models``.
 
     ``both_weight_columns`` keeps, for a binary attribute, the two weight columns that a softmax regression would have,
     as in the authors' code, where the second one is residue of the optimiser: see docs/differences-from-paper.md.
     """
     values = _finite_array(X)
     attributes = _attributes(X, values, columns if predict is None else predict)
+    n = len(values)
+    classifier = classifier if classifier is not None else LogisticRegression(C=1 / (l2 * n), max_iter=2000)
+    regressor = regressor if regressor is not None else Ridge(alpha=l2 * n)
     models = [_fit(values, name, target, left_out, classifier, regressor) for name, target, left_out in attributes]
     parts = [coordinate_directions(X, columns).numpy()] if len(columns) else []
     parts += [model.directions for model in models]
@@ -67,7 +72,9 @@ def _finite_array(X: Any) -> np.ndarray:
     try:
         values = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"the metric is learned from numbers; encode the categorical columns first ({error})") from error
+        raise ValueError(
+            f"the metric is learned from numbers; encode the categorical columns first ({error})"
+        ) from error
     if values.shape[0] == 0:
         raise ValueError("X has no rows; the metric cannot be learned from an empty frame")
     if not np.isfinite(values).all():
@@ -118,12 +125,12 @@ def _fit(
         raise ValueError(f"sensitive attribute {name!r} has the single value {distinct[0]!r}: nothing to predict")
     if not used:
         raise ValueError(f"no column is left to predict {name!r} from")
-    numeric = np.issubdtype(target.dtype, np.floating) and (len(distinct) > 20 or not np.all(distinct == distinct.round()))
-    if numeric:
-        inner = clone(regressor) if regressor is not None else Ridge(alpha=1.0)
-    else:
-        inner = clone(classifier) if classifier is not None else LogisticRegression(C=10.0, max_iter=2000)
-        target = target if target.dtype != object else target.astype(str)
+    numeric = np.issubdtype(target.dtype, np.floating) and (
+        len(distinct) > 20 or not np.all(distinct == distinct.round())
+    )
+    inner = clone(regressor if numeric else classifier)
+    if target.dtype == object:
+        target = target.astype(str)
     inner.fit(values[:, used], target)
     coefficients = np.atleast_2d(inner.coef_)
     directions = np.zeros((values.shape[1], len(coefficients)))

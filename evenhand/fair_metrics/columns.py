@@ -51,7 +51,9 @@ def column_positions(X: Any, columns: Sequence[Column]) -> list[int]:
         elif column in names:
             positions.append(names.index(column))
         else:
-            block = [i for i, name in enumerate(names) if name.startswith(f"{column}_") or name.startswith(f"{column}=")]
+            block = [
+                i for i, name in enumerate(names) if name.startswith(f"{column}_") or name.startswith(f"{column}=")
+            ]
             if not block:
                 raise ValueError(f"column {column!r} does not exist{closest(column, names)}")
             positions.extend(block)
@@ -61,7 +63,9 @@ def column_positions(X: Any, columns: Sequence[Column]) -> list[int]:
 def closest(name: str, names: Sequence[str]) -> str:
     """' (did you mean ...)' with the closest existing names."""
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-    return f"; the closest are {', '.join(map(repr, near))}" if near else f"; there are {', '.join(map(repr, names[:20]))}"
+    return (
+        f"; the closest are {', '.join(map(repr, near))}" if near else f"; there are {', '.join(map(repr, names[:20]))}"
+    )
 
 
 def column_names(X: Any) -> list[str] | None:

@@ -1,0 +1,56 @@
+"""FACE: the sensitive directions are those along which versions of the same individual differ."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.variations import Variations
+
+__all__ = ["face"]
+
+
+def face(variations: Variations, k: int) -> FairMetric:
+    """The metric in which the k main directions of difference between versions cost nothing (Mukherjee et al. 2020).
+
+    The vectors of each individual are centred on their mean, stacked, and the top k right singular vectors taken. For pairs these are
+    the singular vectors of X - X'. `variations.values` must be vectors, (g, m, d).
+
+    >>> import numpy as np
+    >>> from evenhand.variations import Variations
+    >>> swapped = Variations(np.array([[[0.0, 1.0], [2.0, 1.0]], [[1.0, 5.0], [-3.0, 5.0]]]), rows=[0, 1])
+    >>> abs(face(swapped, k=1).directions.ravel())
+    tensor([1., 0.], dtype=torch.float64)
+    """
+    values = np.asarray(variations.values)
+    if len(values) == 0:
+        raise ValueError(
+            "there is nobody with versions, so there is nothing to learn from; did any text contain one of the tokens?"
+        )
+    if values.ndim != 3 or values.dtype.kind not in "fiu":
+        raise ValueError(
+            f"expected vectors (individuals, versions, features), got {values.dtype} of shape {values.shape}; "
+            "encode texts first: variations.map(embed)"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("the vectors hold NaN or infinite values; clean them first")
+    d = values.shape[2]
+    if not 1 <= k < d:
+        raise ValueError(
+            f"k must be at least 1 and less than the {d} features, got {k}; with k = {d} all points are alike"
+        )
+    wide = values.astype(np.float64)
+    centred = (wide - wide.mean(axis=1, keepdims=True)).reshape(-1, d)
+    if len(centred) > d:  # the same right singular vectors, from a (d, d) matrix instead of a tall one
+        squares, vectors = np.linalg.eigh(centred.T @ centred)
+        singular, basis = np.sqrt(squares[::-1].clip(min=0)), vectors[:, ::-1]
+    else:
+        _, singular, rows = np.linalg.svd(centred, full_matrices=False)
+        basis = rows.T
+    rank = int((singular > 1e-7 * max(float(singular[0]), float(np.abs(wide).max()))).sum())
+    if k > rank:
+        raise ValueError(
+            f"k is {k}, but the versions differ in only {rank} directions; use k <= {rank} or more individuals and tokens"
+        )
+    dtype = values.dtype if values.dtype in (np.float32, np.float64) else np.float64
+    return FairMetric(basis[:, :k].astype(dtype))
