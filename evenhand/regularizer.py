@@ -8,6 +8,7 @@ Read this file first.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -21,23 +22,26 @@ from evenhand.search.mode import eval_mode, gradients_allowed
 LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
 
 
-def gradient_rule(step: float) -> LamRule:
+@dataclass(frozen=True)
+class gradient_rule:
     """Algorithm 1: lam <- max(0, lam - step * (eps - mean d_X)); the paper's step is eta * rho."""
 
-    def rule(lam: Tensor, mean_d_x: Tensor, eps: float) -> Tensor:
-        return (lam - step * (eps - mean_d_x)).clamp(min=0)  # project onto lam >= 0
+    step: float
 
-    return rule
+    def __call__(self, lam: Tensor, mean_d_x: Tensor, eps: float) -> Tensor:
+        return (lam - self.step * (eps - mean_d_x)).clamp(min=0)  # project onto lam >= 0
 
 
-def ratio_rule(low: float = 1e-5, high: float = 10.0) -> LamRule:
+@dataclass(frozen=True)
+class ratio_rule:
     """The rule of the authors' earlier code: lam + (max(d, eps) / min(d, eps)) * (d - eps), kept within [low, high]."""
 
-    def rule(lam: Tensor, mean_d_x: Tensor, eps: float) -> Tensor:
-        large, small = mean_d_x.clamp(min=eps), mean_d_x.clamp(max=eps, min=1e-12)
-        return (lam + large / small * (mean_d_x - eps)).clamp(low, high)
+    low: float = 1e-5
+    high: float = 10.0
 
-    return rule
+    def __call__(self, lam: Tensor, mean_d_x: Tensor, eps: float) -> Tensor:
+        large, small = mean_d_x.clamp(min=eps), mean_d_x.clamp(min=1e-12, max=max(eps, 1e-12))
+        return (lam + large / small * (mean_d_x - eps)).clamp(self.low, self.high)
 
 
 class WorstCase(nn.Module):
@@ -61,7 +65,9 @@ class WorstCase(nn.Module):
     ) -> None:
         super().__init__()
         if not eps >= 0:
-            raise ValueError(f"eps must be zero or positive, got {eps}; it is the mean fair distance an adversary may use")
+            raise ValueError(
+                f"eps must be zero or positive, got {eps}; it is the mean fair distance an adversary may use"
+            )
         if not lam >= 0:
             raise ValueError(f"lam must be zero or positive, got {lam}")
         self.fair_metric, self.eps, self.bounds = fair_metric, float(eps), bounds

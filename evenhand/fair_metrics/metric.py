@@ -91,7 +91,8 @@ class FairMetric(nn.Module):
             x, z = x @ self.factor.T, z @ self.factor.T
         else:
             x, z = self.project(x), self.project(z)
-        return torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist").square()
+        distances: Tensor = torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist")
+        return distances.square()
 
     def project(self, x: Tensor) -> Tensor:
         """x with the sensitive directions removed: (n, d) -> (n, d)."""
@@ -121,7 +122,7 @@ class FairMetric(nn.Module):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the metric to an .npz file (plain arrays, no pickle), atomically."""
         target = Path(path)
-        arrays = {"directions": self.directions.cpu().numpy()}
+        arrays: dict[str, Any] = {"directions": self.directions.cpu().numpy()}
         if self.factor is not None:
             arrays["factor"] = self.factor.cpu().numpy()
         partial = target.with_name(target.name + ".partial")

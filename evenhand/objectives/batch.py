@@ -49,5 +49,3 @@ def squared_loss(h: Tensor, y: Tensor) -> Tensor:
 
 def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
     return values.mean() if weight is None else (values * weight).sum() / weight.sum()
-
-

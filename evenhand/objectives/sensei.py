@@ -24,7 +24,7 @@ class SenSeI(Objective):
         if self.rho == 0:
             self.last = {"loss": loss.detach()}
             return loss
-        # One forward pass serves the loss and the regularizer unless train mode changes the output (dropout, BatchNorm).
+        # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
         fair, mean_d_y, found = self.regularizer.value(model, batch.x, h_x if mode_free(model) else None)
         self.last = {
             "loss": loss.detach(),

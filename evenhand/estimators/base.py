@@ -1,0 +1,201 @@
+"""What the estimators share: from a frame to tensors, to a trained module, and back to labels."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable
+from typing import Any, Self, cast
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, learn_metric
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.objectives.batch import Objective
+from evenhand.train import History, train
+
+ModuleFactory = Callable[[int, int], nn.Module]  # features, outputs -> module
+
+
+class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator around ``train()``. Subclasses say what to minimise in ``_objective``."""
+
+    # Parameters that every subclass lists in its own __init__, as scikit-learn asks.
+    hidden: tuple[int, ...]
+    module: nn.Module | ModuleFactory | None
+    steps: int
+    batch_size: int
+    lr: float
+    validation_fraction: float
+    patience: int | None
+    device: str
+    progress: bool
+    random_state: Any
+
+    # Parameters of the fair methods; the plain ones do without.
+    fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None
+    bounds: Any = "data"
+    warm_up: float = 0.0
+
+    def _objective(self, search_generator: torch.Generator) -> Objective:
+        raise NotImplementedError
+
+    def _fit(self, X: Any, x: Tensor, y: Tensor, n_outputs: int, weight: Tensor | None, balanced: bool) -> Self:
+        """Train on tensors; X is what the user gave, for learners of a metric that want column names."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        generator = torch.Generator(self.device).manual_seed(seed)
+        self.fair_metric_ = learn_metric(self.fair_metric, X, x.shape[1]).to(x.device, x.dtype)
+        self.bounds_ = self._bounds(x)
+        self.module_ = self._new_module(x.shape[1], n_outputs, seed).to(x.device, x.dtype)
+        objective = self._objective(torch.Generator(self.device).manual_seed(seed + 1)).to(x.device)
+        train_rows, validation = self._validation(x, y, weight, generator)
+        history = train(
+            self.module_,
+            objective,
+            x[train_rows],
+            y[train_rows],
+            steps=self.steps,
+            batch_size=min(self.batch_size, len(train_rows)),
+            lr=self.lr,
+            balanced=balanced,
+            sample_weight=None if weight is None else weight[train_rows],
+            warm_up=self.warm_up,
+            validation=validation,
+            patience=self.patience,
+            generator=generator,
+            progress=self.progress,
+        )
+        self._keep(history, objective)
+        return self
+
+    def _keep(self, history: History, objective: Objective) -> None:
+        self.module_.eval()
+        self.history_ = pd.DataFrame(history.records)
+        self.n_iter_ = history.steps
+        lam = objective.state_dict().get("regularizer.lam", objective.state_dict().get("worst_case.lam"))
+        if lam is not None:
+            self.lam_ = float(lam)
+
+    def _bounds(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        if self.bounds is None:
+            return None
+        if isinstance(self.bounds, str):
+            if self.bounds != "data":
+                raise ValueError(f"bounds must be 'data', None or (low, high); got {self.bounds!r}")
+            return data_bounds(x)
+        names = getattr(self, "feature_names_in_", None)
+        return given_bounds(self.bounds, x, None if names is None else list(names))
+
+    def _new_module(self, n_features: int, n_outputs: int, seed: int) -> nn.Module:
+        generator = torch.Generator().manual_seed(seed)
+        if self.module is None:
+            return mlp(n_features, self.hidden, n_outputs, generator)
+        module = (
+            copy.deepcopy(self.module) if isinstance(self.module, nn.Module) else self.module(n_features, n_outputs)
+        )
+        with torch.no_grad():
+            device = next((p.device for p in module.parameters()), torch.device("cpu"))
+            dtype = next((p.dtype for p in module.parameters()), torch.float32)
+            was_training = module.training
+            output = module.eval()(torch.zeros(2, n_features, device=device, dtype=dtype))
+            module.train(was_training)
+        if output.shape != (2, n_outputs):
+            raise ValueError(
+                f"module must map (n, {n_features}) to (n, {n_outputs}) (one column per class); "
+                f"for two rows it gave {tuple(output.shape)}"
+            )
+        return module
+
+    def _validation(
+        self, x: Tensor, y: Tensor, weight: Tensor | None, generator: torch.Generator
+    ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction must lie in [0, 1); got {self.validation_fraction}")
+        held = round(self.validation_fraction * len(x))
+        if held == 0:
+            if self.patience is not None:
+                raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
+            return torch.arange(len(x), device=x.device), None
+        order = torch.randperm(len(x), generator=generator, device=x.device)
+        return order[held:], (x[order[:held]], y[order[:held]])
+
+    def _tensor(self, X: Any) -> Tensor:
+        """Checked features of ``predict`` as a tensor."""
+        check_is_fitted(self, "module_")
+        check_frame(X)
+        values = validate_data(self, X, dtype=np.float32, reset=False)
+        return torch.as_tensor(values, device=self.device)
+
+    @torch.no_grad()
+    def _outputs(self, X: Any) -> np.ndarray:
+        """The module's outputs (n, K) in eval mode, in chunks."""
+        x = self._tensor(X)
+        self.module_.eval()
+        return torch.cat([self.module_(part) for part in torch.split(x, 65536)]).cpu().numpy().astype(np.float64)
+
+
+class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
+    """Classification: any kind of labels, two classes or more."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on X (numbers; frame or array) and labels of any kind."""
+        check_frame(X)
+        values, labels = validate_data(self, X, y, dtype=np.float32)
+        check_classification_targets(labels)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
+        if weight is not None:
+            if (weight < 0).any():
+                raise ValueError("sample_weight must not be negative")
+            kept = weight > 0
+            X, values, labels, weight = _rows(X, kept), values[kept], labels[kept], weight[kept]
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"a classifier needs at least 2 classes; y holds only the class {list(self.classes_)}")
+        x = torch.as_tensor(values, device=self.device)
+        y_codes = torch.as_tensor(codes, dtype=torch.long, device=self.device)
+        w = None if weight is None else torch.as_tensor(weight, device=self.device)
+        return self._fit(X, x, y_codes, len(self.classes_), w, balanced=True)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Logits: (n, K), or for two classes their difference (n,), positive for the second."""
+        h = self._outputs(X)
+        return h[:, 1] - h[:, 0] if h.shape[1] == 2 else h
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities (n, K), columns in the order of ``classes_``."""
+        h = self._outputs(X)
+        e = np.exp(h - h.max(axis=1, keepdims=True))
+        return cast(np.ndarray, e / e.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        return cast(np.ndarray, self.classes_[self._outputs(X).argmax(axis=1)])
+
+
+def mlp(
+    n_features: int, hidden: tuple[int, ...], n_outputs: int, generator: torch.Generator | None = None
+) -> nn.Sequential:
+    """Linear-ReLU-...-Linear with the start of the authors' code: Glorot-uniform weights, biases 0.1."""
+    sizes = [n_features, *hidden, n_outputs]
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in itertools.pairwise(sizes):
+        linear = nn.Linear(fan_in, fan_out)
+        with torch.no_grad():
+            limit = (6 / (fan_in + fan_out)) ** 0.5
+            linear.weight.uniform_(-limit, limit, generator=generator)
+            linear.bias.fill_(0.1)
+        layers += [linear, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def _rows(X: Any, kept: np.ndarray) -> Any:
+    if hasattr(X, "loc"):
+        return X.loc[kept]
+    return X.filter(kept) if hasattr(X, "filter") else np.asarray(X)[kept]

@@ -1,0 +1,73 @@
+"""Project: remove the sensitive directions from the inputs, then train plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenhand.estimators.base import ModuleFactory, NeuralClassifier
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.objectives.batch import Objective
+from evenhand.objectives.erm import ERM
+
+
+class Projection(nn.Module):
+    """x with the sensitive directions removed, as the first layer of a model."""
+
+    def __init__(self, fair_metric: FairMetric) -> None:
+        super().__init__()
+        self.fair_metric = fair_metric
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fair_metric.project(x)
+
+
+class ProjectClassifier(NeuralClassifier):
+    """Plain training on projected inputs; new inputs are projected too.
+
+    ``module_`` takes unprojected inputs: the projection is folded into its first linear layer where there is one.
+    """
+
+    def __init__(
+        self,
+        fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None,
+        hidden: tuple[int, ...] = (100,),
+        random_state: Any = None,
+        *,
+        module: nn.Module | ModuleFactory | None = None,
+        steps: int = 2000,
+        batch_size: int = 500,
+        lr: float = 1e-3,
+        validation_fraction: float = 0.0,
+        patience: int | None = None,
+        device: str = "cpu",
+        progress: bool = False,
+    ) -> None:
+        self.fair_metric = fair_metric
+        self.hidden = hidden
+        self.random_state = random_state
+        self.module = module
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.device = device
+        self.progress = progress
+
+    def _objective(self, search_generator: torch.Generator) -> Objective:
+        return ERM()
+
+    def _new_module(self, n_features: int, n_outputs: int, seed: int) -> nn.Module:
+        return nn.Sequential(Projection(self.fair_metric_), super()._new_module(n_features, n_outputs, seed))
+
+    def _keep(self, history: Any, objective: Objective) -> None:
+        super()._keep(history, objective)
+        net = list(self.module_.children())[1]
+        if isinstance(net, nn.Sequential) and type(net[0]) is nn.Linear:
+            with torch.no_grad():
+                net[0].weight.copy_(self.fair_metric_.project(net[0].weight))  # W1 (I - Q Q^T) x = W1 x_projected
+            self.module_ = net

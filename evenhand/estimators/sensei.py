@@ -1,0 +1,85 @@
+"""SenSeI, the method of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from evenhand.estimators.base import ModuleFactory, NeuralClassifier
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.objectives.batch import Objective
+from evenhand.objectives.sensei import SenSeI
+from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.regularizer import FairRegularizer, LamRule, gradient_rule
+from evenhand.search.found import Search
+
+
+class SenSeIClassifier(NeuralClassifier):
+    """A classifier that treats similar people similarly: loss + rho * R(h).
+
+    fair_metric: who is similar; a ``FairMetric``, a function of X that learns one (refitted in every fold of a
+        cross-validation), or None for the Euclidean distance. hidden: widths of the hidden layers, or ``module`` for a
+        network of one's own. rho weighs fairness against accuracy; eps is the mean fair distance within which people
+        count as similar. bounds: the box that inputs live in, by default the range of the training data; None is the
+        paper's unbounded space. lam and lam_rule: the dual variable's start and its rule, by default Algorithm 1.
+    Fitted: ``module_`` (gives logits), ``classes_``, ``fair_metric_``, ``bounds_``, ``lam_``, ``history_``.
+    """
+
+    def __init__(
+        self,
+        fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None,
+        hidden: tuple[int, ...] = (100,),
+        rho: float = 5.0,
+        eps: float = 0.1,
+        bounds: Any = "data",
+        random_state: Any = None,
+        *,
+        module: nn.Module | ModuleFactory | None = None,
+        search: Search | None = None,
+        output_distance: OutputDistance = mean_squared_logits,
+        lam: float = 1.0,
+        lam_rule: LamRule | None = None,
+        warm_up: float = 0.0,
+        steps: int = 2000,
+        batch_size: int = 500,
+        lr: float = 1e-3,
+        validation_fraction: float = 0.0,
+        patience: int | None = None,
+        device: str = "cpu",
+        progress: bool = False,
+    ) -> None:
+        self.fair_metric = fair_metric
+        self.hidden = hidden
+        self.rho = rho
+        self.eps = eps
+        self.bounds = bounds
+        self.random_state = random_state
+        self.module = module
+        self.search = search
+        self.output_distance = output_distance
+        self.lam = lam
+        self.lam_rule = lam_rule
+        self.warm_up = warm_up
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.device = device
+        self.progress = progress
+
+    def _objective(self, search_generator: torch.Generator) -> Objective:
+        regularizer = FairRegularizer(
+            self.fair_metric_,
+            eps=self.eps,
+            bounds=self.bounds_,
+            output_distance=self.output_distance,
+            search=self.search,
+            lam_rule=self.lam_rule if self.lam_rule is not None else gradient_rule(self.lr * self.rho),
+            lam=self.lam,
+            generator=search_generator,
+        )
+        return SenSeI(regularizer, self.rho)
