@@ -2,6 +2,8 @@
 
 from evenhand.fair_metrics.classifier import AttributeModel, from_classifier
 from evenhand.fair_metrics.columns import from_columns
+from evenhand.fair_metrics.explore import explore
+from evenhand.fair_metrics.face import face
 from evenhand.fair_metrics.metric import FairMetric
 
-__all__ = ["AttributeModel", "FairMetric", "from_classifier", "from_columns"]
+__all__ = ["AttributeModel", "FairMetric", "explore", "face", "from_classifier", "from_columns"]

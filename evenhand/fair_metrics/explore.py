@@ -28,12 +28,13 @@ def explore(
     """The most likely Sigma under P(comparable | x, x') = 2 / (1 + exp(d_X(x, x'))) (Mukherjee et al. 2020).
 
     x1, x2: (n, d), the pairs; comparable: (n,) of 0/1 or booleans, both answers among them.
-    The likelihood is concave in Sigma: projected gradient with Barzilai-Borwein steps and backtracking, each step projected onto the positive
-    semi-definite matrices, until the mean log-likelihood gains less than `tol` (in sum over ten steps) or `max_iter` steps are done.
-    Of more than `max_pairs` pairs that many are drawn with `random_state`; nothing else is random.
+    The likelihood is concave in Sigma: projected gradient with Barzilai-Borwein steps and backtracking, each step
+    projected onto the positive semi-definite matrices, until the mean log-likelihood gains less than `tol` (in sum
+    over ten steps) or `max_iter` steps are done. Of more than `max_pairs` pairs that many are drawn with
+    `random_state`; nothing else is random.
 
     >>> import numpy as np
-    >>> step = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])      # differences along the first feature are fine
+    >>> step = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])  # differences along the first are fine
     >>> explore(0 * step, step, [1, 1, 0, 1]).sigma.numpy().round(2) + 0.0      # log(1 + 2 * 1/1) for the second
     array([[0. , 0. ],
            [0. , 1.1]])
@@ -77,7 +78,7 @@ def _fit(z: Array, same: NDArray[np.bool_], tol: float, max_iter: int) -> Array:
     step, losses = 1.0, [loss]
     gradient = -(z.T * slope(d, same)) @ z / len(z)
     for _ in range(max_iter):
-        # Armijo along the projection arc; an incomparable pair at distance 0 makes the loss infinite and is backed off from.
+        # Armijo along the projection arc; an incomparable pair at distance 0 makes the loss infinite: a shorter step.
         while True:
             tried = _psd(sigma - step * gradient)
             move = tried - sigma
@@ -97,7 +98,8 @@ def _fit(z: Array, same: NDArray[np.bool_], tol: float, max_iter: int) -> Array:
             break
     else:
         warnings.warn(
-            f"explore stopped after {max_iter} steps with a mean log-likelihood of {-loss:.4g} that still improves; raise max_iter or tol",
+            f"explore stopped after {max_iter} steps with a mean log-likelihood of {-loss:.4g} that still improves; "
+            "raise max_iter or tol",
             stacklevel=3,
         )
     return sigma
@@ -113,7 +115,8 @@ def _pairs(x1: ArrayLike, x2: ArrayLike, comparable: ArrayLike) -> tuple[Array, 
     a, b, said = np.asarray(x1, dtype=np.float64), np.asarray(x2, dtype=np.float64), np.asarray(comparable)
     if a.ndim != 2 or a.shape != b.shape or said.shape != a.shape[:1]:
         raise ValueError(
-            f"expected x1 and x2 of the same shape (n, d) and comparable (n,), got {a.shape}, {b.shape} and {said.shape}"
+            f"expected x1 and x2 of the same shape (n, d) and comparable (n,); "
+            f"got {a.shape}, {b.shape} and {said.shape}"
         )
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("x1 or x2 holds NaN or infinite values; clean them first")
@@ -129,7 +132,8 @@ def _pairs(x1: ArrayLike, x2: ArrayLike, comparable: ArrayLike) -> tuple[Array, 
     equal = ~same & (differences == 0).all(axis=1)
     if equal.any():
         raise ValueError(
-            f"pair {int(np.flatnonzero(equal)[0])} is called incomparable but x1 and x2 are equal there; remove such pairs"
+            f"pair {int(np.flatnonzero(equal)[0])} is called incomparable but x1 and x2 are equal there; "
+            "remove such pairs"
         )
     return differences, same
 

@@ -13,8 +13,8 @@ __all__ = ["face"]
 def face(variations: Variations, k: int) -> FairMetric:
     """The metric in which the k main directions of difference between versions cost nothing (Mukherjee et al. 2020).
 
-    The vectors of each individual are centred on their mean, stacked, and the top k right singular vectors taken. For pairs these are
-    the singular vectors of X - X'. `variations.values` must be vectors, (g, m, d).
+    The vectors of each individual are centred on their mean, stacked, and the top k right singular vectors taken. For
+    pairs these are the singular vectors of X - X'. `variations.values` must be vectors, (g, m, d).
 
     >>> import numpy as np
     >>> from evenhand.variations import Variations
@@ -50,7 +50,8 @@ def face(variations: Variations, k: int) -> FairMetric:
     rank = int((singular > 1e-7 * max(float(singular[0]), float(np.abs(wide).max()))).sum())
     if k > rank:
         raise ValueError(
-            f"k is {k}, but the versions differ in only {rank} directions; use k <= {rank} or more individuals and tokens"
+            f"k is {k}, but the versions differ in only {rank} directions; "
+            f"use k <= {rank}, or more individuals and tokens"
         )
     dtype = values.dtype if values.dtype in (np.float32, np.float64) else np.float64
     return FairMetric(basis[:, :k].astype(dtype))

@@ -1,0 +1,202 @@
+"""Texts to vectors: a sentence encoder which never encodes the same text twice (extra `text`).
+
+Any function `list[str] -> array (n, d)` can stand in for it wherever the library wants embeddings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.counterfactuals.texts import as_texts
+
+__all__ = ["SentenceEncoder", "cache_directory"]
+
+Vectors = NDArray[np.float32]
+
+
+class SentenceEncoder:
+    """A sentence-transformers model as a function: `embed(texts)` gives an array (n, d) of float32.
+
+    name_or_path: a model name or directory; a plain transformers model is given mean pooling.
+    max_length: the longest text in word pieces, None for the model's own limit; what is beyond is not read.
+    batch_size: texts in a batch. Batches are sorted by length, so little is padded.
+    cache: a directory, None for `cache_directory()`, or False to keep nothing. Vectors are stored by the hash of the
+        text, below the hash of the model's weights and settings: a second run encodes nothing and another model never sees them. Work is
+        saved every `save_every` texts, each file complete or not there at all, so an interrupted run goes on where it
+        stopped.
+    progress: a bar on a terminal while encoding.
+
+    Texts that are the same to the model (repeated, or equal after the cut at `max_length`, or in their word pieces:
+    many versions of a long text are) are encoded once. `encoded` counts what the model really had to read.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | os.PathLike[str],
+        *,
+        max_length: int | None = None,
+        batch_size: int = 32,
+        cache: str | os.PathLike[str] | bool | None = None,
+        save_every: int = 2048,
+        progress: bool = True,
+        device: str | None = None,
+    ) -> None:
+        if batch_size < 1 or save_every < 1 or (max_length is not None and max_length < 3):
+            raise ValueError(
+                f"batch_size and save_every must be at least 1 and max_length at least 3, "
+                f"got {batch_size}, {save_every}, {max_length}"
+            )
+        self.name = str(name_or_path)
+        self.batch_size = batch_size
+        self.save_every = save_every
+        self.progress = progress
+        self.encoded = 0
+        self.model = _load(self.name, device)
+        own = self.model.max_seq_length
+        self.max_length = int(own if max_length is None else max_length if own is None else min(max_length, own))
+        dimension = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
+        self.dimension = int(dimension())
+        self._store: _Store | None = None
+        if cache is not False:
+            root = cache_directory() if cache is None or cache is True else Path(cache)
+            self._store = _Store(root / "embeddings" / _fingerprint(self.model, self.max_length), self.dimension)
+
+    def __repr__(self) -> str:
+        return f"SentenceEncoder({self.name!r}, max_length={self.max_length}, dimension={self.dimension})"
+
+    def __call__(self, texts: Iterable[str]) -> Vectors:
+        """The vectors of the texts: (n, d)."""
+        listed = as_texts(texts)
+        keys = [_key(text, i) for i, text in enumerate(listed)]
+        known = {} if self._store is None else self._store.vectors
+        missing = {key: text for key, text in zip(keys, listed) if key not in known}
+        new: dict[bytes, Vectors] = {}
+        for some in self._encode(missing):
+            new |= some
+            if self._store is not None:
+                self._store.add(some)
+        out = np.empty((len(listed), self.dimension), dtype=np.float32)
+        for i, key in enumerate(keys):
+            out[i] = known[key] if key in known else new[key]
+        return out
+
+    def _encode(self, missing: dict[bytes, str]) -> Iterator[dict[bytes, Vectors]]:
+        """The vectors of the texts by their key, a few thousand at a time."""
+        if not missing:
+            return
+        import torch
+        from tqdm.auto import tqdm  # type: ignore[import-untyped]
+
+        same: dict[tuple[int, ...], list[bytes]] = {}
+        for key, ids in zip(missing, self._word_pieces(list(missing.values()))):
+            same.setdefault(ids, []).append(key)
+        # Long first: the largest batch comes first, so that too large a batch_size fails at once.
+        order = sorted(same, key=len, reverse=True)
+        was_training = self.model.training
+        self.model.eval()
+        bar = tqdm(total=len(order), unit="text", disable=None if self.progress else True, file=sys.stderr)
+        try:
+            with torch.inference_mode():
+                some: dict[bytes, Vectors] = {}
+                for start in range(0, len(order), self.batch_size):
+                    batch = order[start : start + self.batch_size]
+                    vectors = self._forward(batch)
+                    for ids, vector in zip(batch, vectors):
+                        some |= dict.fromkeys(same[ids], vector)
+                    self.encoded += len(batch)
+                    bar.update(len(batch))
+                    if len(some) >= self.save_every:
+                        yield some
+                        some = {}
+                yield some
+        finally:
+            bar.close()
+            self.model.train(was_training)
+
+    def _word_pieces(self, texts: list[str]) -> list[tuple[int, ...]]:
+        out: list[tuple[int, ...]] = []
+        for start in range(0, len(texts), 1024):  # a slice at a time: the encodings of 60,000 texts need much memory
+            pieces = self.model.tokenizer(
+                texts[start : start + 1024], truncation=True, max_length=self.max_length, return_attention_mask=False
+            )
+            out.extend(map(tuple, pieces["input_ids"]))
+        return out
+
+    def _forward(self, batch: list[tuple[int, ...]]) -> Vectors:
+        features = self.model.tokenizer.pad({"input_ids": [list(ids) for ids in batch]}, return_tensors="pt")
+        features = {name: tensor.to(self.model.device) for name, tensor in features.items()}
+        vectors: Vectors = self.model(features)["sentence_embedding"].float().cpu().numpy()
+        return vectors
+
+
+def cache_directory() -> Path:
+    """Where vectors are kept: $EVENHAND_CACHE, else evenhand in $XDG_CACHE_HOME, else ~/.cache/evenhand."""
+    if os.environ.get("EVENHAND_CACHE"):
+        return Path(os.environ["EVENHAND_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
+
+
+class _Store:
+    """Vectors on disk. A file is named by the hash of its bytes and moved into place when complete."""
+
+    def __init__(self, directory: Path, dimension: int) -> None:
+        self.directory = directory
+        self.vectors: dict[bytes, Vectors] = {}
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in sorted(directory.glob("*.npz")):
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest()[:32] != path.stem:
+                warnings.warn(f"{path} is damaged and is not read; its texts are encoded again", stacklevel=3)
+                continue
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                keys, vectors = stored["keys"], stored["vectors"]
+            if vectors.shape[1] == dimension:
+                self.vectors |= {key.tobytes(): vector for key, vector in zip(keys, vectors)}
+
+    def add(self, some: dict[bytes, Vectors]) -> None:
+        if not some:
+            return
+        keys = np.frombuffer(b"".join(some), dtype=np.uint8).reshape(len(some), -1)
+        vectors = np.stack(list(some.values()))
+        content = io.BytesIO()
+        np.savez(content, keys=keys, vectors=vectors)
+        path = self.directory / f"{hashlib.sha256(content.getvalue()).hexdigest()[:32]}.npz"
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        partial.write_bytes(content.getvalue())
+        os.replace(partial, path)  # atomic: a reader sees the whole file or none
+        self.vectors |= dict(zip(some, vectors))
+
+
+def _key(text: str, position: int) -> bytes:
+    try:
+        return hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"text {position} is not valid unicode ({error.reason}); clean it before encoding") from error
+
+
+def _load(name: str, device: str | None) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ImportError("SentenceEncoder needs sentence-transformers: pip install evenhand[text]") from error
+    return SentenceTransformer(name, device=device)
+
+
+def _fingerprint(model: Any, max_length: int) -> str:
+    """A hash of everything a vector depends on: the modules, the weights, the vocabulary and the cut."""
+    hashed = hashlib.sha256(f"{max_length} {[str(module) for module in model]}".encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        hashed.update(name.encode())
+        hashed.update(np.ascontiguousarray(tensor.detach().cpu().float().numpy()).data)
+    hashed.update(str(sorted(model.tokenizer.get_vocab().items())).encode())
+    return hashed.hexdigest()[:16]

@@ -1,0 +1,212 @@
+import re
+import time
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.counterfactuals import TokenSwap, identity_tokens
+
+TOKENS = ["gay", "straight", "african american", "american", "old"]
+
+
+def versions(text, tokens=TOKENS, **options):
+    return TokenSwap(tokens, **options)([text]).values[0].tolist()
+
+
+def test_the_50_tokens():
+    tokens = identity_tokens()
+    assert len(tokens) == len(set(tokens)) == 50
+    assert sorted(t for t in tokens if " " in t) == ["african american", "middle aged", "middle eastern"]
+    assert {"lesbian", "millenial", "paralyzed"} <= set(tokens)
+
+
+def test_version_0_is_the_original_then_each_other_token_in_order():
+    assert versions("an old song") == [
+        "an old song",
+        "an gay song",
+        "an straight song",
+        "an african american song",
+        "an american song",
+    ]
+
+
+def test_rows_without_a_token_have_no_versions():
+    found = TokenSwap(TOKENS)(["nothing", "so old", "", "gay"])
+    assert found.rows.tolist() == [1, 3]
+    assert found.values.shape == (2, 5)
+
+
+def test_longest_match_first_and_any_gap_between_its_words():
+    for text in ("african american food", "african  american food", "african-american food", "african\namerican food"):
+        assert versions(text)[1] == "gay food"
+    assert versions("american african food")[1] == "gay african food"
+
+
+@pytest.mark.parametrize("text", ["older", "golden", "bold", "Americana", "old_age", "gayed", "ägay", "gay2"])
+def test_only_whole_words(text):
+    assert len(TokenSwap(TOKENS)([text])) == 0
+
+
+@pytest.mark.parametrize("text", ["gay.", "(gay)", "gay's", "'gay'", "so-gay", "gay", "¡gay!", "gay…", "gay😀"])
+def test_signs_end_a_word(text):
+    assert versions(text)[1] == text.replace("gay", "straight")
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("gay", "african american"),
+        ("GAY", "AFRICAN AMERICAN"),
+        ("Gay", "African american"),
+        ("gAY", "african american"),
+    ],
+)
+def test_case_is_kept(said, written):
+    assert versions(f"{said} rights")[2] == f"{written} rights"
+
+
+def test_case_of_several_words_is_kept():
+    tokens = ["african american", "middle eastern", "old"]
+    assert versions("African American art", tokens)[1:] == ["Middle Eastern art", "Old art"]
+    assert versions("African american art", tokens)[1:] == ["Middle eastern art", "Old art"]
+    assert versions("AFRICAN AMERICAN art", tokens)[1:] == ["MIDDLE EASTERN art", "OLD art"]
+
+
+def test_several_tokens_are_replaced_consistently():
+    found = versions("Old gay, old AMERICAN: old!")
+    assert found[0] == "Old gay, old AMERICAN: old!"
+    assert found[2] == "Straight straight, straight STRAIGHT: straight!"
+    assert len(set(found)) == 5
+
+
+def test_plurals_are_an_option():
+    tokens = ["gay", "lady", "christian", "fox", "chinese"]
+    assert len(TokenSwap(tokens)(["gays"])) == 0
+    assert versions("Gays and a gay", tokens, plurals=True) == [
+        "Gays and a gay",
+        "Ladies and a lady",
+        "Christians and a christian",
+        "Foxes and a fox",
+        "Chinese and a chinese",
+    ]
+
+
+def test_sample_draws_a_subset_by_the_seed_and_the_text_only():
+    texts = ["an old man", "a gay man", "a gay man", "straight on"]
+    swap = TokenSwap(TOKENS, sample=2, random_state=3)
+    some = swap(texts)
+    assert some.values.shape == (4, 3)
+    everything = TokenSwap(TOKENS)(texts)
+    for drawn, every in zip(some.values, everything.values):
+        assert drawn[0] == every[0]
+        assert len(set(drawn)) == 3
+        assert set(drawn) <= set(every)
+    assert some.values[1].tolist() == some.values[2].tolist() == swap(texts[1:2]).values[0].tolist()
+    many = [TokenSwap(TOKENS, sample=2, random_state=s)(texts[:1]).values[0, 1] for s in range(30)]
+    assert len(set(many)) == 3  # of the four others in the order of the list, the last can never be first
+
+
+def test_mentioned_says_which():
+    assert TokenSwap(TOKENS).mentioned(["Old GAY", "none", "african american"]) == [
+        {"old", "gay"},
+        set(),
+        {"african american"},
+    ]
+
+
+def test_a_series_is_a_list_of_texts():
+    assert TokenSwap(TOKENS)(pd.Series(["x", "old"], index=[7, 9])).rows.tolist() == [1]
+
+
+word = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter(str.strip)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(word, min_size=2, max_size=4, unique_by=lambda w: " ".join(w.split()).casefold()), st.text())
+def test_any_tokens_and_any_text(tokens, text):
+    """Regex signs, emoji, right-to-left: whatever the tokens are, each is found and replaced as it stands."""
+    swap = TokenSwap(tokens)
+    found = swap([text, f"x {swap.tokens[0]} y"])
+    assert 1 in found.rows
+    for i, row in enumerate(found.rows):
+        assert found.values[i, 0] == [text, f"x {swap.tokens[0]} y"][row]
+    assert found.values.shape[1] == len(tokens)
+
+
+@pytest.mark.parametrize("token", ["c++", "a.b", "(x)", "[y]", "$", "^", "\\d", "a|b", "*", "👩", "שלום"])
+def test_tokens_with_regex_characters_are_plain_text(token):
+    assert versions(f"I like {token} too", [token, "old"]) == [f"I like {token} too", "I like old too"]
+    assert len(TokenSwap([token, "old"])(["axb 5 xyz"])) == 0
+
+
+def test_right_to_left_and_emoji_text():
+    assert versions("🏳️‍🌈 gay שלום עולם")[1] == "🏳️‍🌈 straight שלום עולם"
+    assert versions("אני gay")[1] == "אני straight"
+
+
+def test_nobody_with_a_token_is_an_empty_result():
+    found = TokenSwap(identity_tokens())(["hello", "", "world"])
+    assert found.values.shape == (0, 50)
+    assert found.map(lambda texts: np.zeros((len(texts), 3))).values.shape[:2] == (0, 50)
+    assert TokenSwap(TOKENS)([]).values.shape == (0, 5)
+
+
+def test_a_text_of_a_megabyte():
+    text = "word " * 200_000 + "gay"
+    start = time.process_time()
+    found = TokenSwap(TOKENS)([text])
+    assert time.process_time() - start < 5
+    assert found.values[0, 1].endswith(" straight")
+
+
+def test_texts_are_not_padded_to_the_longest():
+    tracemalloc.start()
+    TokenSwap(TOKENS)(["gay " + "x" * 1_000_000] + ["gay"] * 1000)
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["a", None], "text 1 is None"),
+        ([float("nan")], "text 0 is nan (float)"),
+        ([3], "text 0 is 3 (int)"),
+        ([b"gay"], "expected a string"),
+        ("gay", "single string"),
+    ],
+)
+def test_texts_that_are_no_texts(texts, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        TokenSwap(TOKENS)(texts)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (["gay", "Gay"], "'Gay' comes more than once"),
+        (["middle aged", "middle  aged"], "more than once"),
+        (["gay", ""], "token 1 is ''"),
+        (["gay", None], "token 1 is None"),
+        (["gay"], "at least two"),
+        ([], "at least two"),
+    ],
+)
+def test_bad_token_lists(tokens, message):
+    with pytest.raises(ValueError, match=message):
+        TokenSwap(tokens)
+
+
+@pytest.mark.parametrize("sample", [0, -1, 5])
+def test_bad_sample(sample):
+    with pytest.raises(ValueError, match="between 1 and 4"):
+        TokenSwap(TOKENS, sample=sample)
+
+
+def test_one_string_is_no_token_list():
+    with pytest.raises(TypeError, match="single string"):
+        TokenSwap("gay")
