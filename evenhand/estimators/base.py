@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, learn_metric
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective
+from evenhand.search.mode import mode_free
 from evenhand.train import History, train
 
 ModuleFactory = Callable[[int, int], nn.Module]  # features, outputs -> module
@@ -55,6 +56,8 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         self.bounds_ = self._bounds(x)
         self.module_ = self._new_module(x.shape[1], n_outputs, seed).to(x.device, x.dtype)
         objective = self._objective(torch.Generator(self.device).manual_seed(seed + 1)).to(x.device)
+        order = canonical_order(x, y)
+        x, y, weight = x[order], y[order], None if weight is None else weight[order]
         train_rows, validation = self._validation(x, y, weight, generator)
         history = train(
             self.module_,
@@ -62,7 +65,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
             x[train_rows],
             y[train_rows],
             steps=self.steps,
-            batch_size=min(self.batch_size, len(train_rows)),
+            batch_size=self.batch_size,
             lr=self.lr,
             balanced=balanced,
             sample_weight=None if weight is None else weight[train_rows],
@@ -135,10 +138,15 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
 
     @torch.no_grad()
     def _outputs(self, X: Any) -> np.ndarray:
-        """The module's outputs (n, K) in eval mode, in chunks."""
+        """The module's outputs (n, K) in eval mode, in chunks.
+
+        In float64 where the layers are known to allow it: nobody's score then depends on who else is in the batch.
+        """
         x = self._tensor(X)
-        self.module_.eval()
-        return torch.cat([self.module_(part) for part in torch.split(x, 65536)]).cpu().numpy().astype(np.float64)
+        module = self.module_.eval()
+        if mode_free(module):
+            module, x = copy.deepcopy(module).double(), x.double()
+        return torch.cat([module(part) for part in torch.split(x, 65536)]).cpu().numpy().astype(np.float64)
 
 
 class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
@@ -154,10 +162,10 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
             if (weight < 0).any():
                 raise ValueError("sample_weight must not be negative")
             kept = weight > 0
-            X, values, labels, weight = _rows(X, kept), values[kept], labels[kept], weight[kept]
+            X, values, labels, weight = select_rows(X, kept), values[kept], labels[kept], weight[kept]
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs at least 2 classes; y holds only the class {list(self.classes_)}")
+            raise ValueError(f"a classifier needs two classes or more; y holds one class only: {self.classes_[0]!r}")
         x = torch.as_tensor(values, device=self.device)
         y_codes = torch.as_tensor(codes, dtype=torch.long, device=self.device)
         w = None if weight is None else torch.as_tensor(weight, device=self.device)
@@ -176,7 +184,8 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        return cast(np.ndarray, self.classes_[self._outputs(X).argmax(axis=1)])
+        best = self._outputs(X).argmax(axis=1)
+        return cast(np.ndarray, self.classes_[best])
 
 
 def mlp(
@@ -195,7 +204,18 @@ def mlp(
     return nn.Sequential(*layers[:-1])
 
 
-def _rows(X: Any, kept: np.ndarray) -> Any:
+def canonical_order(x: Tensor, y: Tensor) -> Tensor:
+    """An order of the rows that depends on their values only: with it a fit does not depend on the order of the data,
+    and a row of weight two counts like the row given twice."""
+    mix = torch.rand(x.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    keys = np.concatenate(
+        [(part.double() * mix.to(x.device)).cpu().numpy().sum(axis=1) for part in torch.split(x, 65536)]
+    )
+    return torch.as_tensor(np.lexsort((keys, y.cpu().numpy())), device=x.device)
+
+
+def select_rows(X: Any, kept: np.ndarray) -> Any:
+    """The rows of a frame or array where ``kept`` is true."""
     if hasattr(X, "loc"):
         return X.loc[kept]
     return X.filter(kept) if hasattr(X, "filter") else np.asarray(X)[kept]

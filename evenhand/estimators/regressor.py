@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import nn
 
-from evenhand.estimators.base import ModuleFactory, NeuralEstimator
+from evenhand.estimators.base import ModuleFactory, NeuralEstimator, select_rows
 from evenhand.estimators.inputs import check_frame
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective, squared_loss
@@ -75,7 +75,11 @@ class SenSeIRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
         values, target = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
         target = target.astype(np.float64)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
-        mean, scale = np.average(target, weights=weight), target.std() or 1.0
+        if weight is not None:
+            kept = weight > 0
+            X, values, target, weight = select_rows(X, kept), values[kept], target[kept], weight[kept]
+        mean = np.average(target, weights=weight)
+        scale = np.sqrt(np.average((target - mean) ** 2, weights=weight)) or 1.0
         x = torch.as_tensor(values, device=self.device)
         standard = torch.as_tensor((target - mean) / scale, dtype=torch.float32, device=self.device)
         w = None if weight is None else torch.as_tensor(weight, device=self.device)

@@ -1,0 +1,103 @@
+"""CLP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from evenhand.estimators.base import ModuleFactory, NeuralClassifier
+from evenhand.objectives.batch import Objective
+from evenhand.objectives.clp import CLP
+from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.variations import Variations
+
+
+class CLPClassifier(NeuralClassifier):
+    """Counterfactual logit pairing: loss + rho * d_Y(h(x), h(a random other version of x)) (Garg et al. 2019).
+
+    variations: the versions of the rows of X as feature vectors, or a function of X that makes them (called anew in
+        every fold of a cross-validation); ``fit(X, y, variations=...)`` goes before it. Rows without versions only
+        have the loss. The other parameters are those of ``SenSeIClassifier``; the loss on held-out data
+        (``validation_fraction``) is without the pairing.
+    """
+
+    def __init__(
+        self,
+        variations: Variations | Callable[[Any], Variations] | None = None,
+        hidden: tuple[int, ...] = (100,),
+        rho: float = 5.0,
+        random_state: Any = None,
+        *,
+        module: nn.Module | ModuleFactory | None = None,
+        output_distance: OutputDistance = mean_squared_logits,
+        warm_up: float = 0.0,
+        steps: int = 2000,
+        batch_size: int = 500,
+        lr: float = 1e-3,
+        validation_fraction: float = 0.0,
+        patience: int | None = None,
+        device: str = "cpu",
+        progress: bool = False,
+    ) -> None:
+        self.variations = variations
+        self.hidden = hidden
+        self.rho = rho
+        self.random_state = random_state
+        self.module = module
+        self.output_distance = output_distance
+        self.warm_up = warm_up
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.device = device
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, variations: Variations | None = None) -> Self:
+        """Train on X, labels of any kind, and the versions of the rows of X."""
+        if variations is None:
+            variations = self.variations(X) if callable(self.variations) else self.variations
+        if variations is None:
+            raise ValueError(
+                "CLP needs versions of the rows of X: fit(X, y, variations=TokenSwap(tokens)(texts).map(embed))"
+            )
+        n = len(X) if hasattr(X, "__len__") else X.shape[0]
+        if len(variations) and variations.rows.max() >= n:
+            raise ValueError(
+                f"variations speak of row {variations.rows.max()} but X has {n} rows; "
+                "use variations.select(rows) for a part of the data"
+            )
+        if sample_weight is not None and np.ndim(sample_weight) == 1:  # rows of weight zero are left out by super().fit
+            variations = variations.select(np.asarray(sample_weight) > 0)
+        self._training_variations = variations
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._training_variations
+
+    def _objective(self, search_generator: torch.Generator) -> Objective:
+        values = self._training_variations.values
+        if values.ndim == 3 and values.shape[2] != self.n_features_in_:
+            raise ValueError(
+                f"variations have {values.shape[2]} features but X has {self.n_features_in_}; encode both alike"
+            )
+        self._pairing = CLP(
+            self._training_variations, self.rho, output_distance=self.output_distance, generator=search_generator
+        )
+        return self._pairing
+
+    def _validation(
+        self, x: Tensor, y: Tensor, weight: Tensor | None, generator: torch.Generator
+    ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+        train_rows, held_out = super()._validation(x, y, weight, generator)
+        # The training loop counts the rows that are left; the pairing has to count as it does.
+        place = self._pairing.place
+        self._pairing.place = place[train_rows.clamp(max=len(place) - 1)]
+        self._pairing.place = torch.cat([self._pairing.place, place[-1:]])
+        del self._pairing
+        return train_rows, held_out
