@@ -48,6 +48,9 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
     def _objective(self, search_generator: torch.Generator) -> Objective:
         raise NotImplementedError
 
+    def _align(self, objective: Objective, rows: Tensor) -> None:
+        """For objectives that know more about each row: the loop's row i is row ``rows[i]`` of the data given."""
+
     def _fit(self, X: Any, x: Tensor, y: Tensor, n_outputs: int, weight: Tensor | None, balanced: bool) -> Self:
         """Train on tensors; X is what the user gave, for learners of a metric that want column names."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -59,6 +62,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         order = canonical_order(x, y)
         x, y, weight = x[order], y[order], None if weight is None else weight[order]
         train_rows, validation = self._validation(x, y, weight, generator)
+        self._align(objective, order[train_rows])
         history = train(
             self.module_,
             objective,

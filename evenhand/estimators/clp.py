@@ -86,18 +86,11 @@ class CLPClassifier(NeuralClassifier):
             raise ValueError(
                 f"variations have {values.shape[2]} features but X has {self.n_features_in_}; encode both alike"
             )
-        self._pairing = CLP(
+        return CLP(
             self._training_variations, self.rho, output_distance=self.output_distance, generator=search_generator
         )
-        return self._pairing
 
-    def _validation(
-        self, x: Tensor, y: Tensor, weight: Tensor | None, generator: torch.Generator
-    ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
-        train_rows, held_out = super()._validation(x, y, weight, generator)
-        # The training loop counts the rows that are left; the pairing has to count as it does.
-        place = self._pairing.place
-        self._pairing.place = place[train_rows.clamp(max=len(place) - 1)]
-        self._pairing.place = torch.cat([self._pairing.place, place[-1:]])
-        del self._pairing
-        return train_rows, held_out
+    def _align(self, objective: Objective, rows: Tensor) -> None:
+        assert isinstance(objective, CLP)
+        place = objective.place  # the last place is for all rows beyond
+        objective.place = torch.cat([place[rows.clamp(max=len(place) - 1)], place[-1:]])
