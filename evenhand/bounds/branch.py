@@ -1,0 +1,115 @@
+"""Branch and bound over the cells of the sensitive fibre: an upper and a lower bound of r_lam(x) for each person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from evenhand.bounds.problem import Cells, Problem
+from evenhand.bounds.quadratic_dual import Rows, make_rows
+from evenhand.bounds.solver import Solver
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """lower <= r_lam(x) <= upper for each person, with the x' that reaches lower."""
+
+    lower: Tensor  # (n,)
+    upper: Tensor  # (n,)
+    witness: Tensor  # (n, d)
+
+    @staticmethod
+    def join(parts: list[Bracket]) -> Bracket:
+        return Bracket(
+            torch.cat([p.lower for p in parts]),
+            torch.cat([p.upper for p in parts]),
+            torch.cat([p.witness for p in parts]),
+        )
+
+
+def bracket(
+    solver: Solver,
+    x: Tensor,
+    cells: list[int] | None = None,
+    rounds: int = 6,
+    iterations: int = 20,
+    tolerance: float = 0.01,
+    chunk: int = 256,
+) -> Bracket:
+    """Each person on their own: what comes out for a row depends on that row only (and on the multipliers)."""
+    problem = solver.problem
+    first = cells if cells is not None else default_cells(problem)
+    return Bracket.join(
+        [_bracket(solver, part, first, rounds, iterations, tolerance) for part in x.split(chunk)]
+        or [Bracket(x.new_zeros(0), x.new_zeros(0), x)]
+    )
+
+
+def default_cells(problem: Problem) -> list[int]:
+    """The first grid: 8 cells along one free move, 4 x 4 along two, 3 each along three, 1 for more; rounds refine it."""
+    each = {0: 1, 1: 8, 2: 4, 3: 3}.get(problem.k, 1)
+    return [each] * problem.k
+
+
+@torch.no_grad()
+def _bracket(solver: Solver, x: Tensor, first: list[int], rounds: int, iterations: int, tolerance: float) -> Bracket:
+    problem, lam, n = solver.problem, float(solver.m.lam), x.shape[0]
+    lower, witness = torch.zeros(n, dtype=torch.float64), x.clone()
+    closed = torch.zeros(n, dtype=torch.float64)  # the largest bound among cells that need no more work
+    rows = make_rows(problem, x, problem.grid(n, first))
+    lower, witness = _better(problem, x, rows.cells, rows.r, lam, lower, witness)
+    u = solver.facts.start(solver.m, rows)
+    value = solver.value(rows, u)
+    for round_ in range(rounds + 1):
+        still = _open(value, rows.cells, lower, tolerance)
+        closed = _largest(closed, value[~still], rows.cells[~still])
+        rows, u, value = rows[still], u[still], value[still]
+        if len(rows) == 0:
+            break
+        better, x_other = solver.improve(rows, u, iterations)
+        lower, witness = _better(problem, x, rows.cells, x_other, lam, lower, witness)
+        new = solver.value(rows, better)
+        u, value = torch.where((new < value)[:, None], better, u), torch.minimum(new, value)
+        if round_ == rounds:
+            break
+        still = _open(value, rows.cells, lower, tolerance)
+        closed = _largest(closed, value[~still], rows.cells[~still])
+        rows, u, value = _split(solver, x, rows[still], u[still], value[still])
+    closed = _largest(closed, value, rows.cells)
+    return Bracket(lower, torch.maximum(closed, lower), witness)
+
+
+def _open(value: Tensor, cells: Cells, lower: Tensor, tolerance: float) -> Tensor:
+    at_hand = lower[cells.person]
+    return value > at_hand + tolerance * at_hand + 1e-12
+
+
+def _largest(closed: Tensor, value: Tensor, cells: Cells) -> Tensor:
+    return closed.scatter_reduce(0, cells.person, value, "amax")
+
+
+def _better(
+    problem: Problem, x: Tensor, cells: Cells, x_other: Tensor, lam: float, lower: Tensor, witness: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Keeps the best point of Dom seen for each person."""
+    x_other = problem.box.round(x_other)
+    gain = problem.gain(x[cells.person], x_other, lam)
+    best = lower.scatter_reduce(0, cells.person, gain, "amax")
+    hit = (gain >= best[cells.person]) & (gain > lower[cells.person])
+    witness = witness.clone()
+    witness[cells.person[hit]] = x_other[hit]
+    return best, witness
+
+
+def _split(solver: Solver, x: Tensor, rows: Rows, u: Tensor, value: Tensor) -> tuple[Rows, Tensor, Tensor]:
+    """Halves each cell where gam * half^2 is largest. A half inherits its parent's multipliers, moved to its reference,
+    and its parent's bound."""
+    if solver.problem.k == 0 or len(rows) == 0:
+        return rows, u, value
+    direction = (rows.cells.half.square() * solver.m.gam).argmax(1)
+    halves = make_rows(solver.problem, x, rows.cells.halve(direction))
+    moved = (u - solver.facts.start(solver.m, rows)).repeat(2, 1) + solver.facts.start(solver.m, halves)
+    moved = solver.facts.admissible(moved)
+    return halves, moved, torch.minimum(solver.value(halves, moved), value.repeat(2))

@@ -1,0 +1,107 @@
+"""Reading a ReLU network as a list of affine maps (W, b) with a ReLU between each two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class CannotCertify(TypeError):
+    """The model is not of a kind whose worst case we can bound from above; ``audit`` still bounds it from below."""
+
+
+class Layer(NamedTuple):
+    """x -> W x + b, in float64."""
+
+    weight: Tensor  # (out, in)
+    bias: Tensor  # (out,)
+
+
+def affine_layers(model: object) -> list[Layer]:
+    """The (W, b) of ``nn.Sequential`` of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten, in float64.
+
+    BatchNorm (with the statistics of eval mode) is folded into its neighbours, Dropout vanishes. The result means
+    W_L relu(... relu(W_1 x + b_1) ...) + b_L; ``forward`` evaluates it.
+    """
+    layers: list[Layer] = []
+    current: Layer | None = None
+    after_relu = False
+    for part in _parts(model):
+        if isinstance(part, nn.Linear):
+            step = Layer(_wide(part.weight), _wide(part.bias, part.out_features))
+            current, after_relu = step if current is None else _compose(step, current), False
+        elif isinstance(part, nn.BatchNorm1d):
+            step = _batch_norm(part)
+            current, after_relu = step if current is None else _compose(step, current), False
+        elif isinstance(part, nn.ReLU):
+            if after_relu:
+                continue  # relu(relu(z)) = relu(z)
+            if current is None:
+                raise CannotCertify("the model starts with a ReLU; put a Linear layer before it, or use audit()")
+            layers.append(current)
+            current, after_relu = None, True
+        elif not isinstance(part, nn.Identity | nn.Dropout | nn.Flatten):
+            raise CannotCertify(
+                f"only Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten can be certified, and the model holds "
+                f"{type(part).__name__}; audit() gives a lower bound for any model"
+            )
+    if current is None:
+        if not layers:
+            raise CannotCertify("the model holds no Linear layer, so there is nothing to certify")
+        width = layers[-1].bias.shape[0]
+        current = Layer(torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64))
+    return [*layers, current]
+
+
+def forward(layers: list[Layer], x: Tensor) -> Tensor:
+    """The network's outputs: (n, d) -> (n, K)."""
+    for weight, bias in layers[:-1]:
+        x = torch.relu(x @ weight.T + bias)
+    return x @ layers[-1].weight.T + layers[-1].bias
+
+
+def pre_activations(layers: list[Layer], x: Tensor) -> tuple[list[Tensor], Tensor]:
+    """What enters each ReLU, and the outputs: (n, d) -> [(n, H_1), ...], (n, K)."""
+    entering = []
+    for weight, bias in layers[:-1]:
+        entering.append(x @ weight.T + bias)
+        x = torch.relu(entering[-1])
+    return entering, x @ layers[-1].weight.T + layers[-1].bias
+
+
+def _parts(model: object) -> Iterator[nn.Module]:
+    if isinstance(model, nn.Sequential):
+        for child in model:
+            yield from _parts(child)
+    elif isinstance(model, nn.Linear | nn.ReLU | nn.Identity | nn.Dropout | nn.Flatten | nn.BatchNorm1d):
+        yield model
+    else:
+        raise CannotCertify(
+            f"an upper bound needs an nn.Sequential of Linear and ReLU layers; got {type(model).__name__}; "
+            "audit() gives a lower bound for any model"
+        )
+
+
+def _batch_norm(part: nn.BatchNorm1d) -> Layer:
+    if part.running_mean is None or part.running_var is None:
+        raise CannotCertify("a BatchNorm1d without running statistics has no fixed function; use track_running_stats")
+    scale = (_wide(part.running_var) + part.eps).rsqrt()
+    if part.affine:
+        scale = scale * _wide(part.weight)
+    bias = -_wide(part.running_mean) * scale
+    if part.affine:
+        bias = bias + _wide(part.bias)
+    return Layer(torch.diag(scale), bias)
+
+
+def _compose(outer: Layer, inner: Layer) -> Layer:
+    return Layer(outer.weight @ inner.weight, outer.weight @ inner.bias + outer.bias)
+
+
+def _wide(values: Tensor | None, size: int = 0) -> Tensor:
+    if values is None:
+        return torch.zeros(size, dtype=torch.float64)
+    return values.detach().to(dtype=torch.float64, device="cpu")

@@ -1,0 +1,123 @@
+"""R on finite pools of candidates: the dual of the paper is then a linear programme in one variable, solved exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class PoolValue:
+    """min over lam >= 0 of lam*eps + mean_i max_j (d_Y_ij - lam * d_X_ij), and a lam where it is reached."""
+
+    value: float
+    lam: float
+
+
+class Pool:
+    """Candidates (d_Y, d_X) of many individuals, added chunk by chunk; only the useful ones are kept.
+
+    Each individual also has itself as a candidate, (0, 0). Of its others only those on the upper concave envelope of
+    d_Y over d_X can be a maximiser for some lam, so memory stays bounded however many candidates are streamed.
+    """
+
+    def __init__(self) -> None:
+        self._d_y: list[NDArray[np.float64]] = []
+        self._d_x: list[NDArray[np.float64]] = []
+        self._person: list[NDArray[np.int64]] = []
+        self.n = 0
+
+    def add(self, d_y: ArrayLike, d_x: ArrayLike) -> None:
+        """New individuals with their candidates: two arrays (n, m)."""
+        gain, cost = np.asarray(d_y, dtype=np.float64), np.asarray(d_x, dtype=np.float64)
+        if gain.ndim != 2 or gain.shape != cost.shape:
+            raise ValueError(f"d_y and d_x must both be (individuals, candidates); got {gain.shape} and {cost.shape}")
+        if not (np.isfinite(gain).all() and np.isfinite(cost).all()):
+            raise ValueError("a candidate has a distance that is NaN or infinite; the model's outputs must be finite")
+        if cost.size and cost.min() < 0:
+            raise ValueError(f"a fair distance is negative ({cost.min():g}); d_X must be at least 0")
+        rows, gain, cost = _envelope(gain, cost)
+        self._person.append(rows + self.n)
+        self._d_y.append(gain)
+        self._d_x.append(cost)
+        self.n += len(np.asarray(d_y))
+
+    def gains(self, lam: float) -> NDArray[np.float64]:
+        """max_j (d_Y - lam * d_X) of each individual, at least 0: (n,)."""
+        best = np.zeros(self.n)
+        if self.n:
+            np.maximum.at(best, self._all(self._person), self._all(self._d_y) - lam * self._all(self._d_x))
+        return best
+
+    def minimise(self, eps: float) -> PoolValue:
+        """The exact value: a convex piecewise linear function of lam, by bisection on its slope, ending at a kink."""
+        if self.n == 0:
+            raise ValueError("the pool is empty: add the candidates of at least one individual")
+        person, d_y, d_x = self._all(self._person), self._all(self._d_y), self._all(self._d_x)
+
+        def line(lam: float) -> tuple[float, float]:
+            """Value at 0 and slope of a line that touches the function from below at lam."""
+            gain = d_y - lam * d_x
+            order = np.lexsort((-d_x, gain, person))  # last of each person: its largest gain, then the smallest d_x
+            last = order[np.flatnonzero(np.diff(person[order], append=-1))]
+            last = last[gain[last] > 0]
+            return float(d_y[last].sum() / self.n), float(eps - d_x[last].sum() / self.n)
+
+        low, high = 0.0, 1.0
+        at_low = line(low)
+        if at_low[1] >= 0:
+            return PoolValue(at_low[0], 0.0)
+        while (at_high := line(high))[1] < 0:
+            low, at_low, high = high, at_high, 2 * high
+            if high > 1e15:  # eps = 0: the infimum is reached as lam grows
+                return PoolValue(at_high[0] + at_high[1] * high, high)
+        while True:  # the two lines cross at the minimum, or a third line lies above their crossing
+            lam = (at_high[0] - at_low[0]) / (at_low[1] - at_high[1])
+            crossing = at_low[0] + at_low[1] * lam
+            middle = line(lam)
+            value = middle[0] + middle[1] * lam
+            if not low < lam < high or value <= crossing + 1e-14 * (1 + abs(crossing)):
+                return PoolValue(crossing, min(max(lam, low), high))
+            if middle[1] < 0:
+                low, at_low = lam, middle
+            else:
+                high, at_high = lam, middle
+
+    @staticmethod
+    def _all(parts: list[NDArray[np.float64]] | list[NDArray[np.int64]]) -> NDArray[np.float64]:
+        if len(parts) > 1:
+            parts[:] = [np.concatenate(parts)]  # type: ignore[arg-type]
+        return parts[0]  # type: ignore[return-value]
+
+
+def _envelope(gain: NDArray[np.float64], cost: NDArray[np.float64]) -> tuple[NDArray[np.int64], ...]:
+    """(row, d_Y, d_X) of the candidates on each row's upper concave envelope through (0, 0); others never win.
+
+    By repeated passes: a candidate goes when it lies on or below the line between its kept neighbours.
+    """
+    n, m = gain.shape
+    order = np.lexsort((-gain, cost), axis=1)
+    gain = np.concatenate([np.zeros((n, 1)), np.take_along_axis(gain, order, 1)], axis=1)
+    cost = np.concatenate([np.zeros((n, 1)), np.take_along_axis(cost, order, 1)], axis=1)
+    best_before = np.maximum.accumulate(gain, axis=1)
+    keep = np.concatenate([np.ones((n, 1), bool), gain[:, 1:] > best_before[:, :-1]], axis=1)
+    row, column = np.nonzero(keep)
+    g, c = gain[row, column], cost[row, column]
+    while True:
+        inner = np.zeros(len(row), bool)
+        if len(row) > 2:
+            inner[1:-1] = (row[:-2] == row[1:-1]) & (row[2:] == row[1:-1])
+            run, rise = c[2:] - c[:-2], g[2:] - g[:-2]
+            below = (g[1:-1] - g[:-2]) * run <= rise * (c[1:-1] - c[:-2])
+            inner[1:-1] &= below & (np.arange(1, len(row) - 1) % 2 == 1)  # no two neighbours at once
+            if not inner.any():
+                inner[1:-1] = (row[:-2] == row[1:-1]) & (row[2:] == row[1:-1]) & below
+                first = np.flatnonzero(inner)
+                inner[:] = False
+                inner[first[::2]] = True
+                inner[1:] &= ~inner[:-1]
+        if not inner.any():
+            return row, g, c
+        row, g, c = row[~inner], g[~inner], c[~inner]
