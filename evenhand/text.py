@@ -31,9 +31,9 @@ class SentenceEncoder:
     max_length: the longest text in word pieces, None for the model's own limit; what is beyond is not read.
     batch_size: texts in a batch. Batches are sorted by length, so little is padded.
     cache: a directory, None for `cache_directory()`, or False to keep nothing. Vectors are stored by the hash of the
-        text, below the hash of the model's weights and settings: a second run encodes nothing and another model never sees them. Work is
-        saved every `save_every` texts, each file complete or not there at all, so an interrupted run goes on where it
-        stopped.
+        text, below the hash of the model's weights and settings: a second run encodes nothing and another model
+        never sees them. Work is saved every `save_every` texts, each file complete or not there at all, so an
+        interrupted run goes on where it stopped.
     progress: a bar on a terminal while encoding.
 
     Texts that are the same to the model (repeated, or equal after the cut at `max_length`, or in their word pieces:

@@ -27,8 +27,9 @@ class GenderSwap:
         text; `names_in(texts)` finds them in the data. The draw depends on `random_state` and on the text itself only.
 
     "her" is "his" before what somebody owns ("her book") and "him" otherwise ("saw her in Rome"); "his" is "hers"
-    where nothing that is owned follows ("a friend of his."). Swapping twice gives the text back, except where English does not:
-    "Mrs" comes back as "Ms", an object pronoun before a noun ("gave him money") as "his", and names are drawn anew.
+    where nothing that is owned follows ("a friend of his."). Swapping twice gives the text back, except where
+    English does not: "Mrs" comes back as "Ms", an object pronoun before a noun ("gave him money") as "his",
+    and names are drawn anew.
 
     A lexical swap is not a causal counterfactual: it changes the word and nothing of what would follow from it.
 

@@ -30,7 +30,8 @@ class TokenSwap:
         match, in any case, the longest token first; a replacement is written in the case of what it replaces.
     plurals: also match "lesbians" and write "blacks"; by regular English rules.
     sample: None for every other token (m = len(tokens) versions); a number for that many random ones
-        (m = 1 + sample), as counterfactual logit pairing draws them. The draw depends on `random_state` and on the text itself only.
+        (m = 1 + sample), as counterfactual logit pairing draws them. The draw depends on
+        `random_state` and on the text itself only.
 
     Version 0 is the original, then one version for each other token in the order of the list. A text with several
     tokens has all of them replaced by the one token of the version, and its first token is the one which is not

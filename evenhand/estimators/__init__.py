@@ -1,9 +1,17 @@
 """scikit-learn estimators: fit, predict, and the fitted ``module_`` that gives the logits."""
 
+from evenhand.estimators.clp import CLPClassifier
 from evenhand.estimators.erm import ERMClassifier
 from evenhand.estimators.project import ProjectClassifier
 from evenhand.estimators.regressor import SenSeIRegressor
 from evenhand.estimators.sensei import SenSeIClassifier
 from evenhand.estimators.sensr import SenSRClassifier
 
-__all__ = ["ERMClassifier", "ProjectClassifier", "SenSRClassifier", "SenSeIClassifier", "SenSeIRegressor"]
+__all__ = [
+    "CLPClassifier",
+    "ERMClassifier",
+    "ProjectClassifier",
+    "SenSRClassifier",
+    "SenSeIClassifier",
+    "SenSeIRegressor",
+]

@@ -1,8 +1,9 @@
 """What a training step minimises: each objective is called as ``objective(model, batch)`` and gives a scalar."""
 
 from evenhand.objectives.batch import Batch, Objective
+from evenhand.objectives.clp import CLP
 from evenhand.objectives.erm import ERM
 from evenhand.objectives.sensei import SenSeI
 from evenhand.objectives.sensr import SenSR
 
-__all__ = ["ERM", "Batch", "Objective", "SenSR", "SenSeI"]
+__all__ = ["CLP", "ERM", "Batch", "Objective", "SenSR", "SenSeI"]

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+from evenhand.estimators.clp import CLPClassifier
+from evenhand.evaluation import prediction_consistency
+from evenhand.variations import Variations
+
+
+def biased(n=400, seed=0):
+    """The label follows feature 1; feature 0 is sensitive and correlated with it."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3)).astype(np.float32)
+    y = (x[:, 1] > 0).astype(int)
+    x[:, 0] = 2 * y - 1 + 0.3 * rng.normal(size=n)
+    return x, y
+
+
+def flipped(x):
+    """Everybody in a second version with the sensitive feature turned round."""
+    return Variations(np.stack([x, x * np.array([-1, 1, 1], dtype=x.dtype)], axis=1), np.arange(len(x)))
+
+
+def make(**options):
+    return CLPClassifier(hidden=(16,), steps=300, batch_size=64, lr=5e-3, random_state=0, **options)
+
+
+def consistency(model, x):
+    return prediction_consistency(flipped(x).map(model.predict).values)
+
+
+def test_pairing_makes_predictions_consistent():
+    x, y = biased()
+    held_out, y_held_out = biased(seed=1)
+    plain = make(rho=0.0).fit(x, y, variations=flipped(x))
+    fair = make(rho=5.0).fit(x, y, variations=flipped(x))
+    assert consistency(plain, held_out) < 0.7
+    assert consistency(fair, held_out) > 0.9
+    assert fair.score(held_out, y_held_out) > 0.9
+
+
+def test_variations_as_a_parameter_or_a_function_of_x():
+    x, y = biased()
+    given = make().fit(x, y, variations=flipped(x)).predict_proba(x)
+    np.testing.assert_array_equal(make(variations=flipped(x)).fit(x, y).predict_proba(x), given)
+    np.testing.assert_array_equal(make(variations=flipped).fit(x, y).predict_proba(x), given)
+    model = clone(make(variations=flipped))
+    assert cross_val_score(model, x, y, cv=2).min() > 0.85
+
+
+def test_rows_left_out_by_validation_or_weight_do_not_shift_the_pairs():
+    """Each row's versions differ from all others' by far: pairing with somebody else would force one label on all."""
+    x, y = biased()
+    weight = (np.arange(len(x)) % 3 > 0).astype(float)
+    for model, options in [(make(validation_fraction=0.3), {}), (make(), {"sample_weight": weight})]:
+        model.fit(x, y, variations=flipped(x), **options)
+        assert model.score(x, y) > 0.9
+        assert consistency(model, x) > 0.9
+
+
+def test_only_some_rows_have_versions():
+    x, y = biased()
+    some = flipped(x)
+    some = Variations(some.values[::7], some.rows[::7])
+    assert consistency(make().fit(x, y, variations=some), x) > 0.85
+
+
+@pytest.mark.parametrize(
+    ("variations", "message"),
+    [
+        (None, "CLP needs versions"),
+        (Variations(np.zeros((1, 2, 3)), [400]), "row 400 but X has 400 rows"),
+        (Variations(np.zeros((1, 2, 5)), [0]), "5 features but X has 3"),
+        (Variations(np.empty((0, 2)), []), "nobody with versions"),
+    ],
+)
+def test_bad_input(variations, message):
+    x, y = biased()
+    with pytest.raises(ValueError, match=message):
+        make().fit(x, y, variations=variations)
