@@ -1,6 +1,8 @@
 """scikit-learn estimators: fit, predict, and the fitted ``module_`` that gives the logits."""
 
+from evenhand.estimators.adversarial import AdversarialClassifier
 from evenhand.estimators.clp import CLPClassifier
+from evenhand.estimators.cocl import CoCLClassifier
 from evenhand.estimators.erm import ERMClassifier
 from evenhand.estimators.project import ProjectClassifier
 from evenhand.estimators.regressor import SenSeIRegressor
@@ -8,7 +10,9 @@ from evenhand.estimators.sensei import SenSeIClassifier
 from evenhand.estimators.sensr import SenSRClassifier
 
 __all__ = [
+    "AdversarialClassifier",
     "CLPClassifier",
+    "CoCLClassifier",
     "ERMClassifier",
     "ProjectClassifier",
     "SenSRClassifier",

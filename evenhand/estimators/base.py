@@ -137,7 +137,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         """Checked features of ``predict`` as a tensor."""
         check_is_fitted(self, "module_")
         check_frame(X)
-        values = validate_data(self, X, dtype=np.float32, reset=False)
+        values = validate_data(self, X, dtype=np.float32, order="C", reset=False)
         return torch.as_tensor(values, device=self.device)
 
     @torch.no_grad()
@@ -159,7 +159,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on X (numbers; frame or array) and labels of any kind."""
         check_frame(X)
-        values, labels = validate_data(self, X, y, dtype=np.float32)
+        values, labels = validate_data(self, X, y, dtype=np.float32, order="C")
         check_classification_targets(labels)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
         if weight is not None:
@@ -199,7 +199,7 @@ def mlp(
     sizes = [n_features, *hidden, n_outputs]
     layers: list[nn.Module] = []
     for fan_in, fan_out in itertools.pairwise(sizes):
-        linear = nn.Linear(fan_in, fan_out)
+        linear = nn.utils.skip_init(nn.Linear, fan_in, fan_out)  # leaves the global random state alone
         with torch.no_grad():
             limit = (6 / (fan_in + fan_out)) ** 0.5
             linear.weight.uniform_(-limit, limit, generator=generator)

@@ -72,7 +72,7 @@ class SenSeIRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on X (numbers; frame or array) and numeric targets."""
         check_frame(X)
-        values, target = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
+        values, target = validate_data(self, X, y, dtype=np.float32, order="C", y_numeric=True)
         target = target.astype(np.float64)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
         if weight is not None:

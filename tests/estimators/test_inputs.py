@@ -1,0 +1,91 @@
+"""Bad input gets a clear error."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from evenhand import FairMetric, SenSeIClassifier, SenSeIRegressor, SenSRClassifier
+from evenhand.estimators.inputs import data_bounds
+
+SMALL = {"hidden": (4,), "steps": 3, "batch_size": 8}
+X = pd.DataFrame({"age": [20.0, 30.0, 40.0, 50.0], "sex": [0.0, 1.0, 0.0, 1.0]})
+Y = np.array([0, 1, 1, 0])
+
+
+def with_value(value):
+    return X.assign(age=[20.0, value, 40.0, 50.0])
+
+
+@pytest.mark.parametrize(
+    ("model", "features", "labels", "message"),
+    [
+        (SenSeIClassifier(**SMALL), with_value(np.nan), Y, r"NaN or infinity in column\(s\) 'age'"),
+        (SenSeIClassifier(**SMALL), with_value(np.inf), Y, r"NaN or infinity in column\(s\) 'age'"),
+        (SenSeIClassifier(**SMALL), with_value(np.nan).to_numpy(), Y, "contains NaN"),
+        (
+            SenSeIClassifier(**SMALL),
+            X.assign(job=list("abcd")),
+            Y,
+            r"'job' are not numbers; encode them.*OneHotEncoder",
+        ),
+        (SenSeIClassifier(**SMALL), X, np.zeros(4), "one class only"),
+        (SenSeIClassifier(**SMALL), X[:0], Y[:0], "0 sample"),
+        (SenSeIClassifier(rho=-1, **SMALL), X, Y, "rho must be zero or positive, got -1"),
+        (SenSeIClassifier(rho=np.nan, **SMALL), X, Y, "rho must be zero or positive"),
+        (SenSeIClassifier(eps=-0.1, **SMALL), X, Y, "eps must be zero or positive, got -0.1"),
+        (SenSRClassifier(eps=-0.1, **SMALL), X, Y, "eps must be zero or positive"),
+        (SenSeIRegressor(rho=-1, **SMALL), X, Y, "rho must be zero or positive"),
+        (SenSeIClassifier(lam=-1.0, **SMALL), X, Y, "lam must be zero or positive"),
+        (SenSeIClassifier(FairMetric.euclidean(3), **SMALL), X, Y, "built for 3 features but X has 2"),
+        (SenSeIClassifier(bounds="wide", **SMALL), X, Y, "bounds must be 'data', None or"),
+        (
+            SenSeIClassifier(bounds=(0, 35), **SMALL),
+            X,
+            Y,
+            r"bounds exclude 2 of 4 training rows, in column\(s\) \['age'\]",
+        ),
+        (SenSeIClassifier(bounds=([0, 0, 0], 99), **SMALL), X, Y, "low must be a number or hold 2 values"),
+        (SenSeIClassifier(bounds=(99, 0), **SMALL), X, Y, "low must not exceed high"),
+        (SenSeIClassifier(validation_fraction=1.0, **SMALL), X, Y, r"validation_fraction must lie in \[0, 1\)"),
+        (SenSeIClassifier(**SMALL | {"steps": 0}), X, Y, "steps and batch_size must be at least 1"),
+        (SenSeIClassifier(**SMALL | {"batch_size": 0}), X, Y, "steps and batch_size must be at least 1"),
+        (SenSeIClassifier(lr=0.0, **SMALL), X, Y, "lr must be positive"),
+        (SenSeIClassifier(warm_up=2.0, **SMALL), X, Y, "warm_up is a share of the steps"),
+    ],
+)
+def test_message(model, features, labels, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(features, labels)
+
+
+def test_a_learner_must_return_a_metric():
+    with pytest.raises(TypeError, match="FairMetric or a function of X that returns one; got ndarray"):
+        SenSeIClassifier(lambda X: np.eye(2), **SMALL).fit(X, Y)
+
+
+def test_negative_weights_are_refused():
+    with pytest.raises(ValueError, match="must not be negative"):
+        SenSeIClassifier(**SMALL).fit(X, Y, sample_weight=[1, -1, 1, 1])
+
+
+def test_a_constant_column_is_fine():
+    model = SenSeIClassifier(**SMALL, random_state=0).fit(X.assign(constant=3.0), Y)
+    assert np.isfinite(model.decision_function(X.assign(constant=3.0))).all()
+
+
+def test_the_user_s_metric_is_not_moved_or_changed():
+    metric = FairMetric(torch.tensor([[0.0], [1.0]], dtype=torch.float64))
+    model = SenSeIClassifier(metric, **SMALL).fit(X, Y)
+    assert metric.directions.dtype == torch.float64
+    assert model.fair_metric_.directions.dtype == torch.float32
+
+
+def test_data_bounds_are_the_range_and_indicators_are_zero_one():
+    low, high = data_bounds(torch.tensor([[2.0, 1.0, 0.0], [5.0, 1.0, 1.0]]))
+    assert low.tolist() == [2.0, 0.0, 0.0]
+    assert high.tolist() == [5.0, 1.0, 1.0]
+
+
+def test_unbounded_is_the_paper_s_setting():
+    assert SenSeIClassifier(bounds=None, **SMALL).fit(X, Y).bounds_ is None

@@ -1,0 +1,72 @@
+"""SenSeI does what it is for: it removes the dependence on a sensitive feature, at a price that rho sets."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import ERMClassifier, SenSeIClassifier, fair_metrics
+from evenhand.search import PAPER_ADULT, GradientSearch
+
+OPTIONS = {"hidden": (16,), "steps": 300, "batch_size": 200, "lr": 0.01, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def biased():
+    """Labels depend on skill, and unfairly on the group."""
+    rng = np.random.default_rng(0)
+    skill, group = rng.normal(size=1500), rng.integers(0, 2, 1500)
+    y = (skill + 1.5 * (group - 0.5) + 0.3 * rng.normal(size=1500) > 0).astype(int)
+    return pd.DataFrame({"skill": skill, "group": group.astype(float)}), y
+
+
+def flips(model, X):
+    """Share of people whose decision hinges on the group."""
+    return np.mean(model.predict(X.assign(group=0.0)) != model.predict(X.assign(group=1.0)))
+
+
+def test_the_sensitive_feature_stops_to_matter(biased):
+    X, y = biased
+    metric = fair_metrics.from_columns(X, ["group"])
+    plain = ERMClassifier(**OPTIONS).fit(X, y)
+    fair = SenSeIClassifier(metric, rho=20, eps=0.01, **OPTIONS).fit(X, y)
+    assert flips(plain, X) > 0.3
+    assert flips(fair, X) < 0.03
+    assert fair.score(X, y) > 0.7  # the best score from skill alone is 1 - P(|skill| < .75) / 2 = .73
+
+
+def test_more_rho_is_more_consistent(biased):
+    X, y = biased
+    metric = fair_metrics.from_columns(X, ["group"])
+    share = [flips(SenSeIClassifier(metric, rho=rho, eps=0.01, **OPTIONS).fit(X, y), X) for rho in (0, 0.3, 20)]
+    assert share[0] > share[1] + 0.02 > share[2]
+
+
+def test_rho_zero_is_plain_training(biased):
+    X, y = biased
+    metric = fair_metrics.from_columns(X, ["group"])
+    plain = ERMClassifier(**OPTIONS).fit(X, y)
+    fair = SenSeIClassifier(metric, rho=0, **OPTIONS).fit(X, y)
+    np.testing.assert_allclose(plain.decision_function(X), fair.decision_function(X), rtol=1e-6)
+
+
+def test_eps_zero_is_defined(biased):
+    X, y = biased
+    metric = fair_metrics.from_columns(X, ["group"])
+    fair = SenSeIClassifier(metric, rho=20, eps=0, **OPTIONS).fit(X, y)
+    assert flips(fair, X) < 0.03
+    assert fair.lam_ == 1.0  # rests
+
+
+def test_named_preset_runs(biased):
+    X, y = biased
+    metric = fair_metrics.from_columns(X, ["group"])
+    options = OPTIONS | {"steps": 20}
+    paper = SenSeIClassifier(metric, rho=40, eps=0.01, bounds=None, search=PAPER_ADULT, **options).fit(X, y)
+    assert np.isfinite(paper.decision_function(X)).all()
+    assert (PAPER_ADULT.subspace_step, PAPER_ADULT.subspace_steps) == (5.0, 50)
+
+
+def test_search_can_be_given(biased):
+    X, y = biased
+    options = OPTIONS | {"steps": 20}
+    SenSeIClassifier(search=GradientSearch(subspace_steps=0, full_steps=2), **options).fit(X, y)
