@@ -41,14 +41,12 @@ def bracket(
     """Each person on their own: what comes out for a row depends on that row only (and on the multipliers)."""
     problem = solver.problem
     first = cells if cells is not None else default_cells(problem)
-    return Bracket.join(
-        [_bracket(solver, part, first, rounds, iterations, tolerance) for part in x.split(chunk)]
-        or [Bracket(x.new_zeros(0), x.new_zeros(0), x)]
-    )
+    parts = [x[i : i + chunk] for i in range(0, max(len(x), 1), chunk)]
+    return Bracket.join([_bracket(solver, part, first, rounds, iterations, tolerance) for part in parts])
 
 
 def default_cells(problem: Problem) -> list[int]:
-    """The first grid: 8 cells along one free move, 4 x 4 along two, 3 each along three, 1 for more; rounds refine it."""
+    """The first grid: 8 cells along one free move, 4 x 4 along two, 3 each along three, else 1; rounds refine it."""
     each = {0: 1, 1: 8, 2: 4, 3: 3}.get(problem.k, 1)
     return [each] * problem.k
 

@@ -1,7 +1,7 @@
 """Linear bounds of a ReLU network on a part of Dom, propagated backwards (CROWN, Zhang et al. 2018).
 
-The part is {x' in Dom, in a cell of the sensitive fibre, d_X(x, x') <= radius^2}. Tight where the part is small; over the
-whole of Dom the quadratic dual is better, so whoever wants the best takes the minimum of both.
+The part is {x' in Dom, in a cell of the sensitive fibre, d_X(x, x') <= radius^2}. Tight where the part is small; over
+the whole of Dom the quadratic dual is better, so whoever wants the best takes the minimum of both.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def crown_upper(
 ) -> Tensor:
     """An upper bound of r_lam(x) by branch and bound over cells and shells of d_X: (n,).
 
-    On a shell inner^2 <= d_X <= outer^2 the supremum is at most sup d_Y within outer minus lam * inner^2. Each round cuts
-    the ``keep`` worst parts of every person in two, along the cell or the shell in turn.
+    On a shell inner^2 <= d_X <= outer^2 the supremum is at most sup d_Y within outer minus lam * inner^2. Each round
+    cuts the ``keep`` worst parts of every person in two, along the cell or the shell in turn.
     """
     n = x.shape[0]
     span = (problem.box.high - problem.box.low).square()
@@ -141,7 +141,8 @@ def _part_values(
     problem: Problem, x: Tensor, parts: Cells, inner: Tensor, outer: Tensor, lam: float, chunk: int = 512
 ) -> Tensor:
     values = []
-    for rows in torch.arange(len(parts)).split(chunk):
+    for start in range(0, len(parts), chunk):
+        rows = torch.arange(start, min(start + chunk, len(parts)))
         low, high = output_change(problem, x, parts[rows], outer[rows])
         values.append(torch.maximum(low.square(), high.square()).sum(1) - lam * inner[rows].square())
     return torch.cat(values)
@@ -152,6 +153,5 @@ def output_range(problem: Problem) -> float:
     """An upper bound of |f(x) - f(x')|^2 over all x, x' in Dom."""
     middle = ((problem.box.low + problem.box.high) / 2)[None]
     cells = problem.grid(1, [1] * problem.k)
-    radius = torch.full((len(cells),), float("inf"), dtype=torch.float64)
-    region = output_change(problem, middle, cells, torch.full_like(radius, 1e9))
-    return float((region[1].amax(0) - region[0].amin(0)).square().sum())
+    low, high = output_change(problem, middle, cells, torch.full((len(cells),), 1e9, dtype=torch.float64))
+    return float((high.amax(0) - low.amin(0)).square().sum())

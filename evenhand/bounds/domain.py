@@ -124,7 +124,7 @@ class Box:
         return inside
 
     def round(self, x: Tensor) -> Tensor:
-        """A nearby point of the discrete set itself: the nearest value of each binary column, the largest of each block."""
+        """A nearby point of the discrete set: nearest value of each binary column, largest entry of each block."""
         inside = x.clamp(self.low, self.high)
         for j in self.binary:
             middle = (self.low[j] + self.high[j]) / 2

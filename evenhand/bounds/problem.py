@@ -1,4 +1,4 @@
-"""The setting of the upper bounds: network, fair metric and domain, all in float64, with the sensitive fibre cut in cells."""
+"""The setting of the bounds: network, fair metric and domain in float64, the sensitive fibre cut into cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PINNED_AT_MOST = 6  # 2^6 combinations of binary columns are enumerated, not mor
 
 @dataclass(frozen=True)
 class Cells:
-    """Parts of Dom, one a row: pinned binary columns at ``pins``, free coordinates zeta within ``half`` of ``centre``."""
+    """Parts of Dom, one a row: pinned columns at ``pins``, free coordinates zeta within ``half`` of ``centre``."""
 
     person: Tensor  # (N,) which row of x
     pins: Tensor  # (N, number of pinned columns)
@@ -51,27 +51,25 @@ class Cells:
         return Cells.join(lower, Cells(self.person, self.pins, self.centre + step, half))
 
 
-class Problem:
-    """r_lam(x) = sup over x' in Dom of |f(x) - f(x')|^2 - lam * d_X(x, x').
+class Geometry:
+    """Who is near whom: d_X and Dom in float64.
 
-    The factor 1/K of the paper's d_Y is put into the last layer. Binary columns which are sensitive (a move along them is
-    free, or nearly) are *pinned*: every combination of their values is a part of Dom of its own. ``basis`` spans the
-    remaining moves which cost nothing.
+    Binary columns which are sensitive (a move along them is free, or nearly) are *pinned*: every combination of their
+    values is a part of Dom of its own. ``basis`` spans the remaining moves which cost nothing, on the ``free`` columns.
     """
 
-    def __init__(self, layers: list[Layer], fair_metric: FairMetric, box: Box) -> None:
-        d = layers[0].weight.shape[1]
-        if fair_metric.d != d or box.d != d:
+    def __init__(self, fair_metric: FairMetric, box: Box) -> None:
+        if fair_metric.d != box.d:
             raise ValueError(
-                f"the model reads {d} features, fair_metric was built for {fair_metric.d} and bounds for {box.d}; "
-                "all three must speak of the same encoded columns"
+                f"fair_metric was built for {fair_metric.d} features but bounds have {box.d}; "
+                "both must speak of the encoded columns that the model sees"
             )
-        self.layers, self.box = layers, box
+        self.box = box
         self.sigma, directions = exact_sigma(fair_metric)
         weight_along = directions.square().sum(1)
         pinned = sorted(box.binary, key=lambda j: -float(weight_along[j]))
         self.pinned = sorted(j for j in pinned[:PINNED_AT_MOST] if weight_along[j] > 0.25)
-        self.free = [j for j in range(d) if j not in set(self.pinned)]
+        self.free = [j for j in range(box.d) if j not in set(self.pinned)]
         self.free_box = box.restrict(self.free)
         self.sigma_free = self.sigma[self.free]  # (d_F, d)
         self.basis = null_basis(self.sigma_free[:, self.free])
@@ -80,8 +78,6 @@ class Problem:
         choices = [(float(box.low[j]), float(box.high[j])) for j in self.pinned]
         combinations = torch.tensor(list(itertools.product(*choices)), dtype=torch.float64)
         self.pin_values = combinations.reshape(2 ** len(self.pinned), len(self.pinned))
-        self.widths = [layer.bias.shape[0] for layer in layers[:-1]]
-        self.w_free = layers[0].weight[:, self.free]  # (H_1, d_F)
 
     @property
     def d(self) -> int:
@@ -92,15 +88,8 @@ class Problem:
         """How many moves cost nothing, apart from pinned columns."""
         return self.basis.shape[1]
 
-    def f(self, x: Tensor) -> Tensor:
-        return forward(self.layers, x)
-
     def d_x(self, delta: Tensor) -> Tensor:
         return ((delta @ self.sigma) * delta).sum(-1).clamp(min=0)
-
-    def gain(self, x: Tensor, x_other: Tensor, lam: float) -> Tensor:
-        """d_Y - lam * d_X of each pair: a lower bound of r_lam(x) when x_other is in Dom."""
-        return (self.f(x) - self.f(x_other)).square().sum(-1) - lam * self.d_x(x_other - x)
 
     def grid(self, n: int, cells: list[int]) -> Cells:
         """For each of n people all combinations of pinned values with a grid of cells over the free coordinates."""
@@ -132,6 +121,35 @@ class Problem:
         return point, start + tau @ self.basis.T - inside
 
 
+class Problem(Geometry):
+    """r_lam(x) = sup over x' in Dom of |f(x) - f(x')|^2 - lam * d_X(x, x'), f a ReLU network given by its layers.
+
+    The factor 1/K of the paper's d_Y belongs into the last layer, see ``scaled``.
+    """
+
+    def __init__(self, layers: list[Layer], fair_metric: FairMetric, box: Box) -> None:
+        width = layers[0].weight.shape[1]
+        if box.d != width:
+            raise ValueError(
+                f"the model reads {width} features but bounds have {box.d}; give the encoded columns' bounds"
+            )
+        super().__init__(fair_metric, box)
+        self.layers = layers
+        self.widths = [layer.bias.shape[0] for layer in layers[:-1]]
+
+    @property
+    def w_free(self) -> Tensor:
+        """The first layer's weights on the free columns: (H_1, d_F)."""
+        return self.layers[0].weight[:, self.free]
+
+    def f(self, x: Tensor) -> Tensor:
+        return forward(self.layers, x)
+
+    def gain(self, x: Tensor, x_other: Tensor, lam: float) -> Tensor:
+        """d_Y - lam * d_X of each pair: a lower bound of r_lam(x) when x_other is in Dom."""
+        return (self.f(x) - self.f(x_other)).square().sum(-1) - lam * self.d_x(x_other - x)
+
+
 def exact_sigma(fair_metric: FairMetric) -> tuple[Tensor, Tensor]:
     """Sigma and its directions rebuilt in float64, so that Sigma is positive semi-definite to rounding."""
     if fair_metric.factor is not None:
@@ -146,4 +164,5 @@ def exact_sigma(fair_metric: FairMetric) -> tuple[Tensor, Tensor]:
 def null_basis(sigma: Tensor, tolerance: float = 1e-9) -> Tensor:
     """Orthonormal basis of the null space of a positive semi-definite matrix: (d, k)."""
     values, vectors = torch.linalg.eigh((sigma + sigma.T) / 2)
-    return vectors[:, values <= tolerance * values.abs().max().clamp(min=1e-300)]
+    free: Tensor = vectors[:, values <= tolerance * values.abs().max().clamp(min=1e-300)]
+    return free

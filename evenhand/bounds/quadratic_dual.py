@@ -7,13 +7,14 @@ change from r. For each ReLU p = relu(y): p >= 0, p >= y and p (y - p) = 0. With
                      + sum gam (half^2 - (zeta - centre)^2) + sum th (x' - low)(high - x')
                    = c0 + b . v - v^T S v,     v = (delta, psi),
 
-and the linear facts (p >= 0, p >= y, x' in Dom, zeta in the cell) join with multipliers u of their own. S does not depend
-on the person or the cell, so one factorisation serves all; the best u is found by ADMM, all rows at once. Whatever the
-multipliers, the bound is sound as long as S is positive definite.
+and the linear facts (p >= 0, p >= y, x' in Dom, zeta in the cell) join with multipliers u of their own. S does not
+depend on the person or the cell, so one factorisation serves all; the best u is found by ADMM, all rows at once.
+Whatever the multipliers, the bound is sound as long as S is positive definite.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -133,10 +134,10 @@ class Facts:
         for width in problem.widths:
             sizes += [width, width]
         ends = [0, *torch.tensor(sizes).cumsum(0).tolist()]
-        self.parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self.parts = [slice(a, b) for a, b in itertools.pairwise(ends)]
         v_sizes = [len(problem.free), *problem.widths]
         ends = [0, *torch.tensor(v_sizes).cumsum(0).tolist()]
-        self.v_parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self.v_parts = [slice(a, b) for a, b in itertools.pairwise(ends)]
         self.size = self.parts[-1].stop
 
     def apply(self, v: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Solver:
         self.step = torch.cholesky_inverse(torch.linalg.cholesky(2 * self.s + g.T @ (self.rho[:, None] * g)))
 
     def improve(self, rows: Rows, u: Tensor | None = None, iterations: int = 20) -> tuple[Tensor, Tensor]:
-        """ADMM for min over v of v^T S v - b . v subject to G v in C; returns admissible u and the point x' it reached."""
+        """ADMM for min over v of v^T S v - b . v subject to G v in C; returns admissible u and the x' reached."""
         facts, rho = self.facts, self.rho
         _, b = linear_part(self.problem, self.m, rows)
         if u is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -21,11 +22,13 @@ from evenhand.bounds.quadratic_dual import (
 )
 from evenhand.bounds.solver import Solver, penalty
 
+Objective = Callable[[Multipliers, Tensor, int], Tensor]  # multipliers, Cholesky factor of S, step -> scalar
+
 
 @dataclass(frozen=True)
 class Tuned:
     multipliers: Multipliers
-    value: float  # lam*eps + mean bound on the tuning rows, at the cells that tuning used
+    value: float  # the objective at these multipliers
 
 
 def tune(
@@ -33,20 +36,59 @@ def tune(
     x: Tensor,
     eps: float,
     steps: int = 200,
-    lr: float = 0.1,
     start: Multipliers | None = None,
     iterations: int = 10,
+    lr: float = 0.1,
+    progress: Callable[[str], None] | None = None,
 ) -> Tuned:
-    """min over (lam, eta, gam, th) of lam*eps + mean_i max_cells bound, by Adam on their logarithms.
+    """min over (lam, eta, gam, th) of lam*eps + mean_i max_cells bound, on tuning rows x (n, d).
 
-    A log-det barrier of the normalised S, annealed, keeps S away from singular; a step that leaves S > 0 is halved until
-    it does not. The rows' own multipliers follow by a few ADMM iterations a step. Cells far below their person's largest
-    are dropped on the way and the others are cut finer.
+    The rows' own multipliers follow by a few ADMM iterations a step. Cells far below their person's largest bound are
+    dropped on the way, and the others are cut finer.
     """
-    log = (start or start_multipliers(problem)).map(lambda t: t.detach().log().clone().requires_grad_(True))
-    optimiser = torch.optim.Adam(log.tensors(), lr=lr, betas=(0.8, 0.98))
-    rows = make_rows(problem, x, problem.grid(x.shape[0], default_cells(problem)))
-    relative: Tensor | None = None  # the rows' multipliers in units of the shared ones
+    state = _Cells(problem, x, iterations, finer_until=0.7 * steps)
+
+    def objective(m: Multipliers, root: Tensor, step: int) -> Tensor:
+        return m.lam * eps + state.bound(m, root, step).mean()
+
+    return descend(problem, objective, start or start_multipliers(problem), steps, lr, progress=progress)
+
+
+def uniform_bound(problem: Problem, eps: float, lam: float | None = None, steps: int = 200) -> Tuned:
+    """min of lam*eps + b with r_lam(x) <= b for *every* x in Dom, at a given lam or over all lam.
+
+    With the person as reference and the whole fibre as one cell every linear term vanishes, and what is left is
+    b = sum gam * width^2 + sum th * (high - low)^2. The ``problem`` must have no pinned columns (see ``unpinned``).
+    """
+    width = (problem.zeta_high - problem.zeta_low).square()
+    span = (problem.free_box.high - problem.free_box.low).square()
+
+    def objective(m: Multipliers, root: Tensor, step: int) -> Tensor:
+        return m.lam * eps + (m.gam * width).sum() + (m.th * span).sum()
+
+    start = start_multipliers(problem)
+    if lam is not None:
+        start = _with_lam(problem, start, lam)
+    return descend(problem, objective, start, steps, lr=0.1, fixed_lam=lam is not None)
+
+
+def descend(
+    problem: Problem,
+    objective: Objective,
+    start: Multipliers,
+    steps: int,
+    lr: float,
+    fixed_lam: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Tuned:
+    """Adam on the logarithms of the multipliers, inside S > 0.
+
+    A log-det barrier of the normalised S, annealed, keeps S away from singular; a step that would leave S > 0 is halved
+    until it does not.
+    """
+    log = start.map(lambda t: t.detach().log().clone().requires_grad_(True))
+    moving = log.tensors()[1:] if fixed_lam else log.tensors()
+    optimiser = torch.optim.Adam(moving, lr=lr, betas=(0.8, 0.98))
     best, best_log = math.inf, log.map(lambda t: t.detach().clone())
     for step in range(steps):
         for group in optimiser.param_groups:
@@ -54,32 +96,69 @@ def tune(
         m = log.map(torch.exp)
         s = curvature(problem, m)
         root = torch.linalg.cholesky(s)
-        units = penalty(problem, m)
-        with torch.no_grad():
-            solver = Solver(problem, m.map(torch.Tensor.detach), verify=False)
-            u = None if relative is None else relative * units
-            relative = solver.improve(rows, u, iterations)[0] / units
-        value = differentiable_value(problem, m, root, rows, relative * units)
-        largest = torch.zeros(x.shape[0], dtype=torch.float64).scatter_reduce(0, rows.cells.person, value, "amax")
-        objective = m.lam * eps + largest.mean()
-        if objective.item() < best:
-            best, best_log = objective.item(), log.map(lambda t: t.detach().clone())
-        barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()  # 0 for a diagonal S, grows to infinity
+        value = objective(m, root, step)
+        if value.item() < best:
+            best, best_log = value.item(), log.map(lambda t: t.detach().clone())
+        barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()  # 0 for a diagonal S
         weight = 10 ** (-1.7 - 2.3 * min(1.0, step / (0.8 * steps)))
         optimiser.zero_grad(set_to_none=True)
-        (objective / objective.detach().abs() + weight * barrier).backward()
+        (value / value.detach().abs() + weight * barrier).backward()  # type: ignore[no-untyped-call]
         _careful_step(problem, log, optimiser)
-        if step % 20 == 15:
-            rows, relative = _focus(problem, x, rows, relative, value.detach(), largest.detach(), step < 0.7 * steps)
+        if progress is not None and step % 20 == 0:
+            progress(f"tuning step {step}/{steps}: {value.item():.4g}")
     return Tuned(best_log.map(torch.exp), best)
 
 
 def differentiable_value(problem: Problem, m: Multipliers, root: Tensor, rows: Rows, u: Tensor) -> Tensor:
-    """The bound of each row as a differentiable function of multipliers and weights; root is the Cholesky factor of S."""
+    """The bound of each row, differentiable in multipliers and weights; root is the Cholesky factor of S."""
     facts = Facts(problem)
     c0, b = linear_part(problem, m, rows)
     half = torch.linalg.solve_triangular(root, (b - facts.transpose(u)).T, upper=False)
-    return c0 + 0.25 * half.square().sum(0) + facts.support(u, rows)
+    value: Tensor = c0 + 0.25 * half.square().sum(0) + facts.support(u, rows)
+    return value
+
+
+def unpinned(problem: Problem) -> Problem:
+    """The same problem on the convex hull, where no column is pinned."""
+    from evenhand.bounds.domain import Box
+    from evenhand.fair_metrics.metric import FairMetric
+
+    q = torch.linalg.eigh(problem.sigma)
+    paid = q.eigenvalues.clamp(min=0)
+    sigma = (q.eigenvectors * torch.where(paid > 1e-9 * paid.max(), paid, torch.zeros_like(paid))) @ q.eigenvectors.T
+    box = Box(problem.box.low, problem.box.high, problem.box.blocks)
+    return Problem(problem.layers, FairMetric(sigma=sigma), box)
+
+
+class _Cells:
+    """The cells that matter while tuning, with multipliers kept in units of the shared ones."""
+
+    def __init__(self, problem: Problem, x: Tensor, iterations: int, finer_until: float) -> None:
+        self.problem, self.x, self.iterations, self.finer_until = problem, x, iterations, finer_until
+        self.rows = make_rows(problem, x, problem.grid(x.shape[0], default_cells(problem)))
+        self.relative: Tensor | None = None
+
+    def bound(self, m: Multipliers, root: Tensor, step: int) -> Tensor:
+        units = penalty(self.problem, m)
+        with torch.no_grad():
+            solver = Solver(self.problem, m.map(torch.Tensor.detach), verify=False)
+            u = None if self.relative is None else self.relative * units
+            relative = solver.improve(self.rows, u, self.iterations)[0] / units
+        value = differentiable_value(self.problem, m, root, self.rows, relative * units)
+        person = self.rows.cells.person
+        largest = torch.zeros(len(self.x), dtype=torch.float64).scatter_reduce(0, person, value, "amax")
+        self.relative = relative
+        if step % 20 == 15:
+            self._focus(value.detach(), largest.detach(), step < self.finer_until)
+        return largest
+
+    def _focus(self, value: Tensor, largest: Tensor, finer: bool) -> None:
+        assert self.relative is not None
+        keep = value >= 0.5 * largest[self.rows.cells.person]
+        self.rows, self.relative = self.rows[keep], self.relative[keep]
+        if self.problem.k > 0 and finer and len(self.rows) <= 12 * len(self.x):
+            halves = self.rows.cells.halve(self.rows.cells.half.argmax(1))
+            self.rows, self.relative = make_rows(self.problem, self.x, halves), None
 
 
 def _careful_step(problem: Problem, log: Multipliers, optimiser: torch.optim.Optimizer) -> None:
@@ -96,13 +175,11 @@ def _careful_step(problem: Problem, log: Multipliers, optimiser: torch.optim.Opt
             now.copy_(then)
 
 
-def _focus(
-    problem: Problem, x: Tensor, rows: Rows, relative: Tensor, value: Tensor, largest: Tensor, finer: bool
-) -> tuple[Rows, Tensor | None]:
-    """Only the cells near each person's largest bound, halved when there is room."""
-    keep = value >= 0.5 * largest[rows.cells.person]
-    rows, relative = rows[keep], relative[keep]
-    if problem.k == 0 or not finer or len(rows) > 12 * x.shape[0]:
-        return rows, relative
-    direction = rows.cells.half.argmax(1)
-    return make_rows(problem, x, rows.cells.halve(direction)), None
+def _with_lam(problem: Problem, m: Multipliers, lam: float) -> Multipliers:
+    """The start at a given lam: gam and th are raised until S > 0."""
+    m = Multipliers(torch.tensor(lam, dtype=torch.float64), m.eta, m.gam, m.th)
+    for _ in range(100):
+        if int(torch.linalg.cholesky_ex(curvature(problem, m)).info) == 0:
+            return m
+        m = Multipliers(m.lam, m.eta, m.gam * 1.5, m.th * 1.5)
+    raise ValueError(f"no multipliers make S positive definite at lam = {lam:g}; use a larger lam")

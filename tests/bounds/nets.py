@@ -1,5 +1,7 @@
 """Small problems that the tests of the bounds share."""
 
+import itertools
+
 import torch
 
 from evenhand.bounds.domain import Box
@@ -15,7 +17,7 @@ def random_layers(sizes, seed, scale=1.0):
             scale * torch.randn(b, a, generator=g, dtype=torch.float64) / a**0.5,
             0.5 * torch.randn(b, generator=g, dtype=torch.float64),
         )
-        for a, b in zip(sizes[:-1], sizes[1:])
+        for a, b in itertools.pairwise(sizes)
     ]
 
 
