@@ -50,6 +50,9 @@ def alter_columns(X: Any, changes: Mapping[Any, Sequence[Any]], *, keep_original
     for name, values in changes.items():
         if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
             raise ValueError(f"changes[{name!r}] must be a list of values, got {values!r}")
+        twice = [value for value in values if list(values).count(value) > 1]
+        if twice:
+            raise ValueError(f"changes[{name!r}] holds {twice[0]!r} twice; give each value once")
         columns, settings = _settings(name, list(values), names, table, like)
         clash = [names[j] for j in columns if j in altered]
         if clash:

@@ -128,6 +128,7 @@ def test_dummies_of_bools():
         ({"relationship": "Wife"}, "must be a list of values"),
         ({"sex": 1}, "must be a list of values"),
         ({"sex": []}, "must be a list of values"),
+        ({"sex": [0, 1, 0]}, "holds 0 twice"),
         ({}, "changes is empty"),
         ({"relationship": ["Wife"], "relationship_Wife": [0]}, "'relationship_Wife' twice"),
     ],
@@ -141,6 +142,8 @@ def test_blocks_which_are_not_one_hot():
     standardised = (FRAME - FRAME.mean()) / FRAME.std()
     with pytest.raises(ValueError, match="are not one-hot"):
         alter_columns(standardised, {"relationship": ["Husband", "Wife"]})
+    with pytest.raises(ValueError, match="are not one-hot"):
+        alter_columns(FRAME.assign(relationship_Wife=1.0), {"relationship": ["Husband", "Wife"]})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Figures 1 and 4 run, and show what they are there to show; so do the committed results."""
+"""Figure 1 runs and shows what it is there to show, and so does the committed result."""
 
 import os
 import subprocess
@@ -12,18 +12,14 @@ pytest.importorskip("altair", reason="pictures need evenhand[report]")
 ROOT = Path(__file__).parents[2]
 
 
-def run_quick(name: str, folder: Path) -> pd.DataFrame:
+def test_fig1_quick(tmp_path):
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(ROOT / "experiments" / f"{name}.py"), "--quick", "--out", str(folder)]
+    command = [sys.executable, str(ROOT / "experiments" / "fig1_rho.py"), "--quick", "--out", str(tmp_path)]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (folder / f"{name}.svg").read_text()
-    return pd.read_csv(folder / f"{name}.csv")
-
-
-def test_fig1_quick(tmp_path):
-    table = run_quick("fig1_rho", tmp_path)
+    assert (tmp_path / "fig1_rho.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "fig1_rho.svg").read_text()
+    table = pd.read_csv(tmp_path / "fig1_rho.csv")
     assert table["rho"].tolist() == [0, 0.1, 1, 3, 5]
     assert table["equal_pairs"].is_monotonic_increasing
     assert table["tilt"].iloc[0] > 0.8
@@ -33,13 +29,7 @@ def test_fig1_quick(tmp_path):
 def test_committed_figure_1():
     """The share of horizontal pairs with equal prediction grows with rho; at rho = 5 the boundary is horizontal."""
     table = pd.read_csv(ROOT / "experiments" / "results" / "fig1_rho.csv")
-    mean = table.groupby("rho").mean()
-    assert mean["equal_pairs"].is_monotonic_increasing
-    assert (table[table["rho"] == 5]["tilt"] < 0.05).all()
+    for _, seed in table.groupby("seed"):
+        assert seed.sort_values("rho")["equal_pairs"].is_monotonic_increasing
+    assert (table[table["rho"] == 5]["tilt"] < 0.03).all()
     assert (table[table["rho"] == 0]["tilt"] > 0.8).all()
-
-
-def test_committed_figure_4():
-    table = pd.read_csv(ROOT / "experiments" / "results" / "fig4_sensr_eps.csv")
-    assert (table[table["eps"] == 0]["tilt"] < 0.05).all()
-    assert (table["equal_pairs"] > 0.95).all()

@@ -1,0 +1,30 @@
+"""Figure 4 runs and shows what it is there to show, and so does the committed result."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+pytest.importorskip("altair", reason="pictures need evenhand[report]")
+ROOT = Path(__file__).parents[2]
+
+
+def test_fig4_quick(tmp_path):
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(ROOT / "experiments" / "fig4_sensr_eps.py"), "--quick", "--out", str(tmp_path)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "fig4_sensr_eps.png").read_bytes().startswith(b"\x89PNG")
+    table = pd.read_csv(tmp_path / "fig4_sensr_eps.csv")
+    assert table["eps"].tolist() == [0, 0.001, 0.01, 0.1]
+    assert (table["tilt"] < 0.1).all()
+
+
+def test_committed_figure_4():
+    """Horizontal already at eps = 0."""
+    table = pd.read_csv(ROOT / "experiments" / "results" / "fig4_sensr_eps.csv")
+    assert (table[table["eps"] == 0]["tilt"] < 0.05).all()
+    assert (table["equal_pairs"] > 0.95).all()
