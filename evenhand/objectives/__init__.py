@@ -1,9 +1,11 @@
 """What a training step minimises: each objective is called as ``objective(model, batch)`` and gives a scalar."""
 
+from evenhand.objectives.adversarial import Adversarial
 from evenhand.objectives.batch import Batch, Objective
 from evenhand.objectives.clp import CLP
+from evenhand.objectives.cocl import CoCL
 from evenhand.objectives.erm import ERM
 from evenhand.objectives.sensei import SenSeI
 from evenhand.objectives.sensr import SenSR
 
-__all__ = ["CLP", "ERM", "Batch", "Objective", "SenSR", "SenSeI"]
+__all__ = ["CLP", "ERM", "Adversarial", "Batch", "CoCL", "Objective", "SenSR", "SenSeI"]
