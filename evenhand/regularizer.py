@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Model, Search
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.mode import eval_mode, gradients_allowed
+from evenhand.search.split import AtX
 
 LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
 
@@ -89,6 +91,16 @@ class WorstCase(nn.Module):
         return f"eps={self.eps}, lam={self.lam.item():.4g}"
 
 
+class Evaluated(NamedTuple):
+    """The regularizer on a batch, and what it is made of."""
+
+    value: Tensor  # lam*eps + mean(d_Y - lam*d_X)
+    d_y: Tensor  # mean d_Y(h(x), h(x'))
+    d_x: Tensor  # mean d_X(x, x')
+    h_x: Tensor  # (n, K) in eval mode, with gradients
+    found: Found
+
+
 class FairRegularizer(WorstCase):
     """The scalar to add to any loss: ``loss + rho * fair(model, x)``.
 
@@ -118,18 +130,19 @@ class FairRegularizer(WorstCase):
         self.output_distance = output_distance
 
     def forward(self, model: Model, x: Tensor) -> Tensor:
-        return self.value(model, x)[0]
+        return self.evaluate(model, x).value
 
-    def value(self, model: Model, x: Tensor, h_x: Tensor | None = None) -> tuple[Tensor, Tensor, Found]:
-        """The dual value, the mean d_Y and what the search found; ``h_x`` saves a forward pass where it is known."""
+    def evaluate(self, model: Model, x: Tensor) -> Evaluated:
+        """The dual value and what it is made of; h(x) is computed once, for the search and for the value."""
         with eval_mode(model):
-            if h_x is None:
-                h_x = model(x)
-            found = self.find(model, DistanceGain(_outside(h_x), self.output_distance), x)
-            mean_d_y = self.output_distance(h_x, model(found.x_worst)).mean()
-        if self.eps == 0:
-            return mean_d_y, mean_d_y, found
-        return self.lam * self.eps + mean_d_y - self.lam * found.d_x.mean(), mean_d_y, found
+            at_x = self.search.at(model, x) if isinstance(self.search, GradientSearch) else AtX(model, x, None)
+            h_x = at_x.h_x()
+            gain = DistanceGain(_outside(h_x), self.output_distance)
+            found = self.find(model if at_x.cut is None else at_x, gain, x)
+            d_y = self.output_distance(h_x, at_x.h_worst(found, self.fair_metric.directions)).mean()
+        d_x = found.d_x.mean()
+        value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)
+        return Evaluated(value, d_y, d_x, h_x, found)
 
 
 def _outside(h_x: Tensor) -> Tensor:

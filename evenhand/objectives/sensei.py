@@ -19,18 +19,19 @@ class SenSeI(Objective):
         self.regularizer, self.rho = regularizer, float(rho)
 
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
-        h_x = model(batch.x)
-        loss = weighted_mean(self.loss(h_x, batch.y), batch.weight)
         if self.rho == 0:
+            loss = self.plain(model, batch)
             self.last = {"loss": loss.detach()}
             return loss
+        fair = self.regularizer.evaluate(model, batch.x)
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
-        fair, mean_d_y, found = self.regularizer.value(model, batch.x, h_x if mode_free(model) else None)
+        h_x = fair.h_x if mode_free(model) else model(batch.x)
+        loss = weighted_mean(self.loss(h_x, batch.y), batch.weight)
         self.last = {
             "loss": loss.detach(),
-            "regularizer": fair.detach(),
+            "regularizer": fair.value.detach(),
             "lam": self.regularizer.lam.clone(),
-            "d_x": found.d_x.mean(),
-            "d_y": mean_d_y.detach(),
+            "d_x": fair.d_x,
+            "d_y": fair.d_y.detach(),
         }
-        return loss + self.rho * fair
+        return loss + self.rho * fair.value

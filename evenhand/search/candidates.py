@@ -40,7 +40,9 @@ class CandidateSearch:
         rows = torch.as_tensor(self.variations.rows, device=x.device)
         values = torch.as_tensor(self.variations.values, dtype=x.dtype, device=x.device)
         if len(rows) and int(rows.max()) >= len(x):
-            raise ValueError(f"variations speak of row {int(rows.max())} but x has {len(x)} rows; select the rows first")
+            raise ValueError(
+                f"variations speak of row {int(rows.max())} but x has {len(x)} rows; select the rows first"
+            )
         limits = box(bounds, x)
         with torch.no_grad(), eval_mode(model):
             best_gain = gain(torch.as_tensor(model(x), device=x.device))

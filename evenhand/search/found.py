@@ -26,6 +26,7 @@ class Found:
     gain: Tensor  # (n,)
     u: Tensor | None = None  # (n, k) move inside the subspace
     v: Tensor | None = None  # (n, d) the rest; None when the whole move lies in the subspace
+    z: Tensor | None = None  # (n, H) the first linear layer's output at x_worst, for the training step
 
 
 class Search(Protocol):
@@ -80,7 +81,9 @@ def box(bounds: Bounds, x: Tensor) -> tuple[Tensor, Tensor] | None:
     low, high = (torch.as_tensor(side, dtype=x.dtype, device=x.device) for side in bounds)
     for name, side in (("low", low), ("high", high)):
         if side.ndim > 1 or (side.ndim == 1 and side.shape[0] != x.shape[1]):
-            raise ValueError(f"bounds: {name} must be a number or hold {x.shape[1]} values; got shape {tuple(side.shape)}")
+            raise ValueError(
+                f"bounds: {name} must be a number or hold {x.shape[1]} values; got shape {tuple(side.shape)}"
+            )
     if not (low <= high).all():
         raise ValueError("bounds: low must not exceed high, and neither may be NaN")
     return low.expand(x.shape[1]), high.expand(x.shape[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,18 +14,19 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.ascent import AdamAscent, Ascent
 from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Model, box
 from evenhand.search.mode import eval_mode, gradients_allowed
-from evenhand.search.split import Path, PlainPath, split
+from evenhand.search.paths import Path
+from evenhand.search.split import AtX, split
 
 
 @dataclass(frozen=True)
 class GradientSearch:
     """Maximise gain(h(x')) - lam * d_X(x, x') over x' = x + A u + v, row by row.
 
-    The subspace stage moves u (``subspace_steps`` of size ``subspace_step``; the paper's se and s), the full stage moves
-    v with the distance term (``full_steps`` of ``full_step``; fe and f). It starts from uniform noise of size ``noise``
-    in the subspace, because the squared distance is flat at x' = x, and keeps the best point of each row, so that it
-    never ends below its start. ``reach`` limits each |u_j|, which an unbounded input space does not. ``starts`` repeats
-    the whole search from other noise. ``lam = inf`` allows only moves that cost nothing (eps = 0).
+    The subspace stage moves u (``subspace_steps`` of size ``subspace_step``; the paper's se and s), the full stage
+    moves v with the distance term (``full_steps`` of ``full_step``; fe and f). It starts from uniform noise of size
+    ``noise`` in the subspace, because the squared distance is flat at x' = x, and keeps the best point of each row, so
+    that it never ends below its start. ``reach`` limits each |u_j|, which an unbounded input space does not. ``starts``
+    repeats the whole search from other noise. ``lam = inf`` allows only moves that cost nothing (eps = 0).
 
     The model is left as it was found. It may be in any mode, hold frozen layers, and be called under ``no_grad``.
     """
@@ -53,24 +55,25 @@ class GradientSearch:
         bounds: Bounds = None,
         generator: torch.Generator | None = None,
     ) -> Found:
+        seen = model if isinstance(model, AtX) else None
         fair_metric.check_width(x)
-        with gradients_allowed(), eval_mode(model):
+        with gradients_allowed(), eval_mode(seen.model if seen else model):
             x = x.detach().clone() if x.is_inference() else x.detach()
-            path = self._path(model, gain, x, fair_metric)
-            climb = _Climb(self, path, x, fair_metric, float(lam), box(bounds, x), _gain_at_x(model, gain, x))
+            at_x = seen or self.at(model, x)
+            metric = fair_metric if fair_metric.directions.dtype == x.dtype else copy.deepcopy(fair_metric).to(x.dtype)
+            path = at_x.path(gain, metric.directions)
+            climb = _Climb(self, path, x, metric, float(lam), box(bounds, x), _gain_at_x(at_x, gain))
             for _ in range(self.starts):
                 climb.run(generator)
-            return climb.found()
+            return climb.found(with_z=seen is not None)
 
-    def _path(self, model: Model, gain: Gain, x: Tensor, fair_metric: FairMetric) -> Path:
-        directions = fair_metric.directions
-        if self.fast:
-            cut = split(model, self.first_layer)
-            if cut is not None and model not in self._agreed:
-                self._agreed[model] = cut.agrees(model, x[:64])
-            if cut is not None and self._agreed[model]:
-                return cut.path(gain, x, directions)
-        return PlainPath(model, gain, x, directions)
+    def at(self, model: Model, x: Tensor) -> AtX:
+        """The model seen from x, cut behind its first linear layer where that applies and was seen to agree."""
+        cut = split(model, self.first_layer) if self.fast else None
+        if cut is not None and model not in self._agreed:
+            with eval_mode(model):
+                self._agreed[model] = cut.agrees(model, x[:64].detach())
+        return AtX(model, x, cut if cut is not None and self._agreed[model] else None)
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_agreed"}
@@ -79,11 +82,11 @@ class GradientSearch:
         self.__dict__.update(state, _agreed=weakref.WeakKeyDictionary())
 
 
-def _gain_at_x(model: Model, gain: Gain, x: Tensor) -> Tensor:
+def _gain_at_x(at_x: AtX, gain: Gain) -> Tensor:
     if isinstance(gain, DistanceGain):
-        return x.new_zeros(len(x))  # d_Y(h(x), h(x)) = 0
+        return gain.h_x.new_zeros(len(gain.h_x))  # d_Y(h(x), h(x)) = 0
     with torch.no_grad():
-        return gain(model(x))
+        return gain(at_x.h_x()).detach()
 
 
 class _Climb:
@@ -99,115 +102,146 @@ class _Climb:
         limits: tuple[Tensor, Tensor] | None,
         gain_at_x: Tensor,
     ) -> None:
-        self.search, self.path, self.x, self.metric, self.lam = search, path, x, fair_metric, lam
-        self.down, self.up = (None, None) if limits is None else (limits[0] - x, limits[1] - x)
+        self.search, self.path, self.x, self.metric, self.lam, self.limits = search, path, x, fair_metric, lam, limits
         self.free_only = lam == float("inf")
-        k = fair_metric.directions.shape[1]
-        self.best, self.gain, self.d_x = gain_at_x, gain_at_x, torch.zeros_like(gain_at_x)  # x' = x costs nothing
-        self.u, self.v = x.new_zeros(len(x), k), None if limits is None else torch.zeros_like(x)
+        d, k = fair_metric.directions.shape
+        self.best, self.u = gain_at_x.clone(), path.room(k)  # x' = x costs nothing
+        self.current = torch.zeros_like(gain_at_x, dtype=torch.bool)  # rows whose best point is the latest one
+        self.gain: Tensor | None = None  # these three only exist once a point was tried that may cost something;
+        self.d_x: Tensor | None = None  # until then gain = best, d_x = 0 and v = 0
+        self.v: Tensor | None = None
+        self.room = self._room(path.room(d)) if limits is not None else None
         self.u_limits = self._u_limits()
 
     def run(self, generator: torch.Generator | None) -> None:
-        u = torch.rand(self.u.shape, generator=generator, dtype=self.x.dtype, device=self.x.device)
-        u = self._clamp_u(u.mul_(2).sub_(1).mul_(self.search.noise))
-        if self.search.subspace_steps > 0 or self.search.full_steps == 0:
-            u = self._subspace_stage(u)
+        u = self._noise(self.u.shape[1], self.search.noise, generator)
+        v = self._subspace_stage(u)
         if self.search.full_steps > 0 and not self.free_only:
-            self._full_stage(u)
+            self._full_stage(u, v, generator)
 
-    def found(self) -> Found:
-        delta = self.u @ self.metric.directions.T
+    def found(self, with_z: bool = False) -> Found:
+        x_worst = torch.addmm(self.x, self.u, self.metric.directions.T)
         if self.v is not None:
-            delta = delta + self.v
-        x_worst = self.x + delta
-        if self.down is not None and self.up is not None:  # rounding of x + delta must not leave the box
-            x_worst = torch.maximum(torch.minimum(x_worst, self.x + self.up), self.x + self.down)
-        return Found(x_worst, self.d_x, self.gain, self.u, self.v)
+            x_worst += self.v
+        if self.limits is not None:  # rounding must not leave the box
+            x_worst = torch.maximum(torch.minimum(x_worst, self.limits[1]), self.limits[0])
+        d_x = torch.zeros_like(self.best) if self.d_x is None else self.d_x
+        z = self.path.z_at(self.u, self.v, self.current) if with_z else None
+        return Found(x_worst, d_x, self.best if self.gain is None else self.gain, self.u, self.v, z)
 
-    def _subspace_stage(self, u: Tensor) -> Tensor:
-        """Climb over u at no cost; returns where the stage ended."""
+    def _subspace_stage(self, u: Tensor) -> Tensor | None:
+        """Climb over u, in place, at no cost; returns what the box adds to A u where the stage ends."""
+        self._clamp_u(u)
+        v = self._visit(u)
         if u.shape[1] == 0:
-            return u
-        ascent = self.search.ascent(u, self.search.subspace_step)
-        for step in range(self.search.subspace_steps + 1):
-            value, slope, rest = self._at_u(u)
-            self._keep(value, self._cost(rest), u, rest)
-            if step < self.search.subspace_steps:
-                ascent.climb(slope)
-                self._clamp_u(u)
-        return u
-
-    def _full_stage(self, u: Tensor) -> None:
-        """Climb over v from the end of the subspace stage, now with the distance term."""
-        free = u @ self.metric.directions.T
-        v = self._into_box(free, torch.zeros_like(self.x))
-        ascent = self.search.ascent(v, self.search.full_step)
-        for step in range(self.search.full_steps + 1):
-            value, slope = self.path.full(free + v)
-            self._keep(value, self.metric.cost(v), u, v)
-            if step < self.search.full_steps:
-                ascent.climb(slope - self.lam * self.metric.cost_gradient(v))
-                self._into_box(free, v)
-
-    def _at_u(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Gain and slope at x + A u, moved into the box; also what the box added to A u."""
-        if self.down is None or self.up is None:
-            value, slope = self.path.subspace(u)
-            return value, slope, None
-        if self.free_only:
-            u.copy_(self._free_part(u))
-        free = u @ self.metric.directions.T
-        rest = self._into_box(free, torch.zeros_like(self.x))
-        value, slope = self.path.full(free + rest)
-        return value, slope @ self.metric.directions, rest
-
-    def _into_box(self, free: Tensor, v: Tensor) -> Tensor:
-        """Project x + free + v onto the box by changing v, in place; v stays exact where nothing is cut off."""
-        if self.down is None or self.up is None:
             return v
-        torch.maximum(v, self.down - free, out=v)
-        return torch.minimum(v, self.up - free, out=v)
+        ascent = self.search.ascent(u, self.search.subspace_step)
+        for _ in range(self.search.subspace_steps):
+            ascent.climb(self.path.slope_u())
+            self._clamp_u(u)
+            v = self._visit(u)
+        return v
 
-    def _cost(self, rest: Tensor | None) -> Tensor:
-        return self.metric.cost(rest) if rest is not None else torch.zeros_like(self.best)
+    def _visit(self, u: Tensor) -> Tensor | None:
+        """Go to x + A u, moved into the box, and keep it where it is best; returns what the box added to A u."""
+        if self.room is None or self.free_only:
+            if self.room is not None:
+                u.copy_(self._free_part(u))
+            self.path.settle(u)
+            self._keep(self.path.value(), None, u, None)
+            return None
+        self.path.settle(u)
+        v = self._into_box(u @ self.metric.directions.T, torch.zeros_like(self.room[0]))
+        self._keep(self.path.value(v), self._price(v)[0], u, v)
+        return v
 
-    def _keep(self, gain: Tensor, d_x: Tensor, u: Tensor, v: Tensor | None) -> None:
+    def _full_stage(self, u: Tensor, v: Tensor | None, generator: torch.Generator | None) -> None:
+        """Climb over v from where the subspace stage ended, now with the distance term."""
+        d = self.x.shape[1]
+        free = u @ self.metric.directions.T if self.room is not None else None
+        if u.shape[1] == 0:  # there is no subspace to start from, and at x' = x the squared distance is flat
+            v = self._into_box(free, self._noise(d, self.search.noise / d**0.5, generator))
+            self.path.value(v)
+        half_slope = None if v is None else self._price(v)[1]
+        v = self.path.room(d) if v is None else v
+        ascent = self.search.ascent(v, self.search.full_step)
+        for _ in range(self.search.full_steps):
+            slope = self.path.slope_v()
+            ascent.climb(slope if half_slope is None else slope.sub_(half_slope, alpha=2 * self.lam))
+            self._into_box(free, v)
+            d_x, half_slope = self._price(v)
+            self._keep(self.path.value(v), d_x, u, v)
+
+    def _price(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """d_X of the move, (n,), and half its gradient, Sigma v: both from one projection, without a (d, d) product."""
+        if self.metric.factor is not None:
+            rest = v @ self.metric.factor.T
+            return rest.square().sum(1), rest @ self.metric.factor
+        directions = self.metric.directions
+        inside = torch.mm(directions.T, v.T)  # (k, n): the thin product is faster this way round
+        rest = torch.addmm(v, inside.T, directions.T, alpha=-1, out=torch.empty_like(v))
+        return rest.square().sum(1), rest
+
+    def _keep(self, gain: Tensor, d_x: Tensor | None, u: Tensor, v: Tensor | None) -> None:
         """Remember this point in the rows where it beats the best so far."""
-        objective = gain if self.free_only else gain - self.lam * d_x
-        better = objective > self.best
-        if self.free_only and v is not None:
-            better &= d_x <= 1e-9
-        column = better[:, None]
-        self.best = torch.where(better, objective, self.best)
-        self.gain, self.d_x = torch.where(better, gain, self.gain), torch.where(better, d_x, self.d_x)
-        self.u = torch.where(column, u, self.u)
-        if v is not None:
-            self.v = torch.where(column, v, torch.zeros_like(v) if self.v is None else self.v)
+        objective = gain if d_x is None else torch.sub(gain, d_x, alpha=self.lam)
+        better = self.current = objective > self.best
+        if self.gain is None and v is not None:
+            self.gain, self.d_x, self.v = self.best.clone(), torch.zeros_like(self.best), torch.zeros_like(v)
+        torch.where(better, objective, self.best, out=self.best)
+        torch.where(better[:, None], u, self.u, out=self.u)
+        if self.gain is None or self.d_x is None or self.v is None:
+            return
+        torch.where(better, gain, self.gain, out=self.gain)
+        nothing = self.x.new_zeros(())
+        torch.where(better, nothing if d_x is None else d_x, self.d_x, out=self.d_x)
+        torch.where(better[:, None], nothing if v is None else v, self.v, out=self.v)
+
+    def _noise(self, width: int, size: float, generator: torch.Generator | None) -> Tensor:
+        """Uniform noise (n, width) within +-size."""
+        noise = torch.rand(len(self.x), width, generator=generator, dtype=self.x.dtype, device=self.x.device)
+        return self.path.room(width).copy_(noise.mul_(2).sub_(1).mul_(size))
+
+    def _room(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """How far each row may move down and up before it leaves the box, (n, d) twice."""
+        assert self.limits is not None
+        x.copy_(self.x)
+        return self.limits[0] - x, self.limits[1] - x
+
+    def _into_box(self, free: Tensor | None, v: Tensor) -> Tensor:
+        """Project x + free + v onto the box by changing v, in place; v stays exact where nothing is cut off."""
+        if self.room is None or free is None:
+            return v
+        torch.maximum(v, self.room[0] - free, out=v)
+        return torch.minimum(v, self.room[1] - free, out=v)
 
     def _u_limits(self) -> tuple[Tensor, Tensor] | None:
         """How far u may go: the range of the sensitive coordinate over the box, and ``reach``."""
         reach = self.search.reach
-        if self.down is None or self.up is None:
-            return None if reach is None else (-reach * torch.ones_like(self.u), reach * torch.ones_like(self.u))
+        if self.room is None:
+            return None if reach is None else (torch.full_like(self.u, -reach), torch.full_like(self.u, reach))
         plus, minus = self.metric.directions.clamp(min=0), self.metric.directions.clamp(max=0)
-        low = self.down @ plus + self.up @ minus
-        high = self.up @ plus + self.down @ minus
+        down, up = self.room
+        low, high = self.path.room(self.u.shape[1]), self.path.room(self.u.shape[1])
+        low.copy_(down @ plus + up @ minus)
+        high.copy_(up @ plus + down @ minus)
         return (low, high) if reach is None else (low.clamp_min(-reach), high.clamp_max(reach))
 
-    def _clamp_u(self, u: Tensor) -> Tensor:
+    def _clamp_u(self, u: Tensor) -> None:
         if self.u_limits is not None:
             torch.maximum(u, self.u_limits[0], out=u)
             torch.minimum(u, self.u_limits[1], out=u)
-        return u
 
     def _free_part(self, u: Tensor) -> Tensor:
         """As much of the move u, direction by direction, as stays inside the box without any correction."""
-        assert self.down is not None and self.up is not None
-        delta, kept = torch.zeros_like(self.x), torch.zeros_like(u)
-        for j in range(u.shape[1]):
-            move = u[:, j : j + 1] * self.metric.directions[:, j]
-            room = torch.where(move > 0, self.up - delta, self.down - delta)
-            share = torch.where(move == 0, torch.ones_like(move), room / torch.where(move == 0, 1.0, move))
-            kept[:, j] = u[:, j] * share.amin(dim=1).clamp(0, 1)
-            delta = delta + kept[:, j : j + 1] * self.metric.directions[:, j]
+        assert self.room is not None
+        (down, up), kept = self.room, torch.zeros_like(u)
+        for j, direction in enumerate(self.metric.directions.T):
+            columns = direction.nonzero()[:, 0]
+            along = direction[columns]
+            one, other = down[:, columns] / along, up[:, columns] / along
+            least, most = torch.minimum(one, other).amax(1), torch.maximum(one, other).amin(1)
+            kept[:, j] = torch.minimum(torch.maximum(u[:, j], least.clamp_max(0)), most.clamp_min(0))
+            move = kept[:, j, None] * along
+            down, up = down.index_add(1, columns, -move), up.index_add(1, columns, -move)
         return kept

@@ -1,12 +1,7 @@
-"""How the gain and its slope are computed: the fast paths, and the plain one for any model.
+"""The fast path: models that begin with a linear layer.
 
-A path is made once per batch for a model, a gain and x, and answers two questions:
-
-* ``subspace(u)``: gain at x + A u and its gradient with respect to u, (n, k)
-* ``full(delta)``: gain at x + delta and its gradient with respect to delta, (n, d)
-
-When the model begins with a linear layer, W1 (x + A u) + b1 = Z0 + (W1 A) u, with Z0 = W1 x + b1 computed once per
-batch: ``subspace`` then never touches d again. For Linear-ReLU-...-Linear the slope is written out by hand.
+Such a model is cut behind that layer, model(x) = tail(W1 x + b1). Moves x' = x + A u + v then act on its output,
+W1 x' + b1 = Z0 + (W1 A) u + W1 v, which the search (search/paths.py) and the training step use alike.
 """
 
 from __future__ import annotations
@@ -18,109 +13,102 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from evenhand.search.found import Gain, Model, value_and_slope
-
-
-class PlainPath:
-    """Any callable of tensors: autograd with respect to the perturbation only."""
-
-    def __init__(self, model: Model, gain: Gain, x: Tensor, directions: Tensor) -> None:
-        self.model, self.gain, self.x, self.directions = model, gain, x, directions
-
-    def subspace(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        value, slope = self.full(u @ self.directions.T)
-        return value, slope @ self.directions
-
-    def full(self, delta: Tensor) -> tuple[Tensor, Tensor]:
-        x_new = (self.x + delta).requires_grad_(True)
-        value = self.gain(self.model(x_new))
-        (slope,) = torch.autograd.grad(value.sum(), x_new)
-        return value.detach(), slope
-
-
-class SplitPath:
-    """Models that begin with a linear layer: ``tail`` maps the first layer's output to the logits."""
-
-    def __init__(self, split: Split, gain: Gain, x: Tensor, directions: Tensor) -> None:
-        self.gain, self.tail, self.weight = gain, split.tail, split.linear.weight.detach()
-        with torch.no_grad():
-            self.z = split.linear(x)
-            self.response = self.weight @ directions  # W1 A, (H, k)
-
-    def subspace(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        value, slope = self._at(torch.addmm(self.z, u, self.response.T))
-        return value, slope @ self.response
-
-    def full(self, delta: Tensor) -> tuple[Tensor, Tensor]:
-        value, slope = self._at(torch.addmm(self.z, delta, self.weight.T))
-        return value, slope @ self.weight
-
-    def _at(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        z.requires_grad_(True)
-        value = self.gain(self.tail(z))
-        (slope,) = torch.autograd.grad(value.sum(), z)
-        return value.detach(), slope
-
-
-class ReLUPath(SplitPath):
-    """Linear-ReLU-...-Linear: the slope by hand, in buffers that are made once per batch."""
-
-    def __init__(self, split: Split, gain: Gain, x: Tensor, directions: Tensor) -> None:
-        super().__init__(split, gain, x, directions)
-        self.layers = [(layer.weight.detach(), None if layer.bias is None else layer.bias.detach()) for layer in split.relu_layers]
-        n = len(x)
-        self.pre = [torch.empty_like(self.z)] + [x.new_empty(n, w.shape[0]) for w, _ in self.layers[:-1]]
-        self.post = [torch.empty_like(z) for z in self.pre]
-
-    @torch.no_grad()
-    def subspace(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        torch.addmm(self.z, u, self.response.T, out=self.pre[0])
-        value, slope = self._relu_tail()
-        return value, slope @ self.response
-
-    @torch.no_grad()
-    def full(self, delta: Tensor) -> tuple[Tensor, Tensor]:
-        torch.addmm(self.z, delta, self.weight.T, out=self.pre[0])
-        value, slope = self._relu_tail()
-        return value, slope @ self.weight
-
-    def _relu_tail(self) -> tuple[Tensor, Tensor]:
-        """Gain and its slope with respect to the first pre-activation; the slope lives in a buffer."""
-        last = len(self.layers) - 1
-        for i, (weight, bias) in enumerate(self.layers):
-            torch.clamp_min(self.pre[i], 0, out=self.post[i])
-            out = None if i == last else self.pre[i + 1]
-            if bias is None:
-                h = torch.mm(self.post[i], weight.T, out=out)
-            else:
-                h = torch.addmm(bias, self.post[i], weight.T, out=out)
-        value, slope = value_and_slope(self.gain, h)
-        for i in range(last, -1, -1):
-            torch.mm(slope, self.layers[i][0], out=self.post[i])
-            slope = torch.ops.aten.threshold_backward.grad_input(self.post[i], self.pre[i], 0, grad_input=self.post[i])
-        return value, slope
-
-
-Path = PlainPath | SplitPath
+from evenhand.search.found import Found, Gain, Model
+from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
 
 
 @dataclass(frozen=True)
 class Split:
-    """A model cut behind its first linear layer: model(x) = tail(linear(x))."""
+    """A model cut behind its first linear layer: model(x) = tail(first(x))."""
 
     linear: nn.Linear
-    tail: Callable[[Tensor], Tensor]
+    rest: Callable[[Tensor], Tensor]
     relu_layers: tuple[nn.Linear, ...] | None = None  # the tail's layers when it is ReLU-Linear-...-ReLU-Linear
+    in_place: bool = False  # the tail's first layer overwrites what it is given
 
-    def path(self, gain: Gain, x: Tensor, directions: Tensor) -> Path:
-        kind = SplitPath if self.relu_layers is None else ReLUPath
-        return kind(self, gain, x, directions)
+    def first(self, x: Tensor) -> Tensor:
+        """Z0 = W1 x + b1."""
+        return self.linear(x) if self.relu_layers is None else _linear(self.linear, x)
+
+    def tail(self, z: Tensor) -> Tensor:
+        """The logits from the first layer's output."""
+        if self.relu_layers is None:
+            return self.rest(z.clone() if self.in_place else z)
+        for layer in self.relu_layers:
+            z = _linear(layer, z.relu())
+        return z
 
     def agrees(self, model: Model, x: Tensor) -> bool:
-        """Whether the cut model gives the model's own output on x."""
+        """Whether the cut model gives the model's own output on x, and looks at nothing but its z."""
         with torch.no_grad():
-            whole, cut = model(x), self.tail(self.linear(x))
-        return whole.shape == cut.shape and torch.allclose(whole, cut, rtol=1e-4, atol=1e-5)
+            z = self.first(x)
+            before = z.clone()
+            whole, cut = model(x), self.tail(z)
+        same = whole.shape == cut.shape and torch.allclose(whole, cut, rtol=1e-4, atol=1e-5)
+        return same and torch.equal(z, before)  # a tail that overwrites z cannot share it
+
+
+class AtX:
+    """A model seen from a batch x: what the search and the training step both need, computed once.
+
+    ``h_x()`` and ``h_worst(found)`` are the model's outputs, with gradients for its parameters. On the split path they
+    share Z0 = W1 x + b1, so that h(x') needs no second large product.
+    """
+
+    def __init__(self, model: Model, x: Tensor, cut: Split | None) -> None:
+        self.model, self.x, self.cut = model, x, cut
+        self.z = None if cut is None else cut.first(x)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.model(x)
+
+    def h_x(self) -> Tensor:
+        return self.model(self.x) if self.cut is None or self.z is None else self.cut.tail(self.z)
+
+    def h_worst(self, found: Found, directions: Tensor) -> Tensor:
+        if self.cut is None or self.z is None or found.z is None:
+            x_worst = self.x + (found.x_worst - self.x).detach() if self.x.requires_grad else found.x_worst
+            return self.model(x_worst)
+        moved: Tensor = _Moved.apply(  # type: ignore[no-untyped-call]
+            self.z, self.cut.linear.weight, found.z, found.u, found.v, directions.to(found.z)
+        )
+        return self.cut.tail(moved)
+
+    def path(self, gain: Gain, directions: Tensor) -> Path:
+        if self.cut is None or self.z is None:
+            return PlainPath(self.model, gain, self.x.detach(), directions)
+        z = self.z.detach()
+        kind = SplitPath if self.cut.relu_layers is None else ReLUPath
+        return kind(self.cut, gain, z.clone() if z.is_inference() else z, directions)
+
+
+class _Moved(torch.autograd.Function):
+    """z' = z + u (W1 A)^T + v W1^T, whose value the search has left behind; the gradient of W1 stays low-rank in u."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, z: Tensor, weight: Tensor, z_worst: Tensor, u: Tensor, v: Tensor | None, directions: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(u, v, directions)
+        return z_worst.view_as(z_worst)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        u, v, directions = ctx.saved_tensors
+        weight_slope = None
+        if ctx.needs_input_grad[1]:
+            weight_slope = (slope.T @ u) @ directions.T
+            if v is not None:
+                weight_slope.addmm_(slope.T, v)
+        return slope, weight_slope, None, None, None, None
+
+
+def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
+    """The layer's output with the individuals side by side in memory: thin products run several times faster so."""
+    if layer.bias is None:
+        return (layer.weight @ x.T).T
+    return torch.addmm(layer.bias[:, None], layer.weight, x.T).T
 
 
 def split(model: Any, first_layer: str | None = None) -> Split | None:
@@ -133,22 +121,32 @@ def split(model: Any, first_layer: str | None = None) -> Split | None:
     layers = _plain_children(model)
     if len(layers) < 2 or type(layers[0]) is not nn.Linear or _hooked(layers[0]):
         return None
-    relu_layers = _relu_layers(layers[1:])
-    if relu_layers is None and getattr(layers[1], "inplace", False):
-        return None  # would overwrite the pre-activation whose gradient is wanted
-    return Split(layers[0], nn.Sequential(*layers[1:]), relu_layers)
+    in_place = bool(getattr(layers[1], "inplace", False))
+    return Split(layers[0], _chain(layers[1:]), _relu_layers(layers[1:]), in_place)
 
 
-def _split_named(model: Any, first_layer: str) -> Split:
+def _chain(layers: list[nn.Module]) -> Callable[[Tensor], Tensor]:
+    def run(z: Tensor) -> Tensor:
+        for layer in layers:
+            z = layer(z)
+        return z
+
+    return run
+
+
+def _split_named(model: Any, first_layer: str) -> Split | None:
     modules = dict(model.named_modules()) if isinstance(model, nn.Module) else {}
     linear = modules.get(first_layer)
     if not isinstance(linear, nn.Linear):
         linears = [name for name, module in modules.items() if isinstance(module, nn.Linear)]
         raise ValueError(f"first_layer={first_layer!r} does not name a linear layer of the model; it has {linears}")
 
+    if _hooked(linear):
+        return None
+
     def tail(z: Tensor) -> Tensor:
         """The model with the named layer's output replaced by z; nothing else may look at the input."""
-        linear.forward = lambda _: z  # type: ignore[method-assign]
+        linear.forward = lambda _: z  # type: ignore[method-assign,assignment]
         try:
             output = model(z.new_full((z.shape[0], linear.in_features), torch.nan))
         finally:
@@ -176,9 +174,11 @@ def _plain_children(module: Any) -> list[nn.Module]:
 
 def _relu_layers(rest: list[nn.Module]) -> tuple[nn.Linear, ...] | None:
     """The linear layers of ReLU-Linear-...-ReLU-Linear; dropout and identity count as absent (eval mode)."""
-    rest = [m for m in rest if type(m) not in (nn.Identity, nn.Dropout)]
+    if any(_hooked(module) for module in rest):
+        return None
+    rest = [module for module in rest if type(module) not in (nn.Identity, nn.Dropout)]
     relus, linears = rest[0::2], rest[1::2]
-    if not rest or len(relus) != len(linears) or any(_hooked(m) for m in rest):
+    if not rest or len(relus) != len(linears):
         return None
     if all(type(m) is nn.ReLU for m in relus) and all(type(m) is nn.Linear for m in linears):
         return tuple(m for m in linears if isinstance(m, nn.Linear))
@@ -187,5 +187,9 @@ def _relu_layers(rest: list[nn.Module]) -> tuple[nn.Linear, ...] | None:
 
 def _hooked(module: nn.Module) -> bool:
     return bool(
-        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or hasattr(module, "parametrizations")
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+        or hasattr(module, "parametrizations")
     )

@@ -1,0 +1,182 @@
+"""How the gain and its slope are computed: the fast paths, and the plain one for any model.
+
+A path is made once per batch for a model, a gain and x. The search walks along it:
+
+* ``settle(u)`` goes to x + A u, ``value(v)`` gives the gain at x + A u + v, (n,)
+* ``slope_u()`` and ``slope_v()`` give the gradient of that last value with respect to u, (n, k), and to v, (n, d)
+
+When the model begins with a linear layer, W1 (x + A u) + b1 = Z0 + (W1 A) u, with Z0 = W1 x + b1 computed once per
+batch: moves inside the subspace then never touch d again. For Linear-ReLU-...-Linear the slope is written out by hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from evenhand.search.found import Gain, Model, value_and_slope
+
+if TYPE_CHECKING:
+    from evenhand.search.split import Split
+
+
+class Path(Protocol):
+    def settle(self, u: Tensor) -> None: ...
+
+    def value(self, v: Tensor | None = None) -> Tensor: ...
+
+    def slope_u(self) -> Tensor: ...
+
+    def slope_v(self) -> Tensor: ...
+
+    def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None: ...
+
+    def room(self, width: int) -> Tensor: ...
+
+
+class PlainPath:
+    """Any callable of tensors: autograd with respect to the perturbation only."""
+
+    def __init__(self, model: Model, gain: Gain, x: Tensor, directions: Tensor) -> None:
+        self.model, self.gain, self.x, self.directions = model, gain, x, directions
+        self.base = x
+
+    def settle(self, u: Tensor) -> None:
+        self.base = torch.addmm(self.x, u, self.directions.T)
+
+    def value(self, v: Tensor | None = None) -> Tensor:
+        self.leaf = (self.base.detach() if v is None else self.base + v).requires_grad_(True)
+        self.gained = self.gain(self.model(self.leaf.clone()))  # the clone may be changed in place by the model
+        return self.gained.detach()
+
+    def slope_u(self) -> Tensor:
+        return self.slope_v() @ self.directions
+
+    def slope_v(self) -> Tensor:
+        return _gradient(self.gained, self.leaf)
+
+    def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None:
+        return None
+
+    def room(self, width: int) -> Tensor:
+        return self.x.new_zeros(len(self.x), width)
+
+
+class SplitPath:
+    """Models that begin with a linear layer: ``tail`` maps the first layer's output to the logits."""
+
+    def __init__(self, split: Split, gain: Gain, z: Tensor, directions: Tensor) -> None:
+        self.split, self.gain, self.z, self.weight = split, gain, z, split.linear.weight.detach()
+        with torch.no_grad():
+            self.response = self.weight @ directions  # W1 A, (H, k)
+        self.base = self.pre = z
+
+    def settle(self, u: Tensor) -> None:
+        self.base = torch.addmm(self.z, u, self.response.T)
+
+    def value(self, v: Tensor | None = None) -> Tensor:
+        self.pre = self.base.detach() if v is None else torch.addmm(self.base, v, self.weight.T)
+        self.gained = self.gain(self.split.tail(self.pre.requires_grad_(True)))
+        return self.gained.detach()
+
+    def slope_u(self) -> Tensor:
+        return self._slope_z() @ self.response
+
+    def slope_v(self) -> Tensor:
+        return self._slope_z() @ self.weight
+
+    def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor:
+        """The first layer's output at x + A u + v; rows that are ``current`` are where the path stands now."""
+        z = self.pre.detach()
+        stale = (~current).nonzero()[:, 0]
+        if len(stale):
+            moved = torch.addmm(self.z[stale], u[stale], self.response.T)
+            z[stale] = moved if v is None else moved.addmm_(v[stale], self.weight.T)
+        return z
+
+    def room(self, width: int) -> Tensor:
+        """A zero matrix (n, width) in the layout of this path, for a move and all that is computed from it."""
+        return self.z.new_zeros(len(self.z), width)
+
+    def _slope_z(self) -> Tensor:
+        return _gradient(self.gained, self.pre)
+
+
+class ReLUPath(SplitPath):
+    """Linear-ReLU-...-Linear: the slope by hand, in buffers that are made once per batch.
+
+    All buffers hold the individuals side by side in memory (see ``beside``), in which the thin products with W2 and
+    W1 A run several times faster than row by row.
+    """
+
+    def __init__(self, split: Split, gain: Gain, z: Tensor, directions: Tensor) -> None:
+        super().__init__(split, gain, z, directions)
+        assert split.relu_layers is not None
+        self.layers = [
+            (layer.weight.detach(), None if layer.bias is None else layer.bias.detach()) for layer in split.relu_layers
+        ]
+        self.settled = torch.empty_like(z)
+        self.moved: Tensor | None = None
+        widths = [weight.shape[0] for weight, _ in self.layers]
+        self.outputs = [beside(z, width) for width in widths]  # of each layer after the first
+        self.post = [torch.empty_like(z)] + [torch.empty_like(output) for output in self.outputs[:-1]]
+        self.u_slope = beside(z, directions.shape[1])
+        self.v_slope: Tensor | None = None
+
+    @torch.no_grad()
+    def settle(self, u: Tensor) -> None:
+        self.base = torch.addmm(self.z, u, self.response.T, out=self.settled)
+
+    @torch.no_grad()
+    def value(self, v: Tensor | None = None) -> Tensor:
+        self.pre = self.base
+        if v is not None:
+            self.moved = torch.empty_like(self.z) if self.moved is None else self.moved
+            self.pre = torch.addmm(self.base, v, self.weight.T, out=self.moved)
+        z = self.pre
+        for (weight, bias), post, output in zip(self.layers, self.post, self.outputs):
+            torch.clamp_min(z, 0, out=post)
+            if bias is None:
+                torch.mm(post, weight.T, out=output)
+            else:
+                torch.addmm(bias, post, weight.T, out=output)
+            z = output
+        value, self.h_slope = value_and_slope(self.gain, z)
+        return value
+
+    @torch.no_grad()
+    def slope_u(self) -> Tensor:
+        return torch.mm(self._slope_z(), self.response, out=self.u_slope)
+
+    @torch.no_grad()
+    def slope_v(self) -> Tensor:
+        self.v_slope = beside(self.z, self.weight.shape[1]) if self.v_slope is None else self.v_slope
+        return torch.mm(self._slope_z(), self.weight, out=self.v_slope)
+
+    def room(self, width: int) -> Tensor:
+        return beside(self.z, width).zero_()
+
+    def _slope_z(self) -> Tensor:
+        """Back through the layers; the slope overwrites the activations, which are not needed any more."""
+        slope, pres = self.h_slope, [self.pre, *self.outputs[:-1]]
+        for (weight, _), pre, post in zip(reversed(self.layers), reversed(pres), reversed(self.post)):
+            torch.mm(slope, weight, out=post)
+            slope = torch.ops.aten.threshold_backward.grad_input(post, pre, 0, grad_input=post)
+        return slope
+
+
+def beside(like: Tensor, width: int) -> Tensor:
+    """An empty (n, width) matrix whose columns are contiguous: feature by feature, the individuals side by side."""
+    return like.new_empty(width, like.shape[0]).T
+
+
+def _gradient(gained: Tensor, point: Tensor) -> Tensor:
+    if not gained.requires_grad:
+        raise ValueError(
+            "the gain does not depend on x' by differentiable operations, so there is no slope to follow; "
+            "use CandidateSearch for models without gradients"
+        )
+    (slope,) = torch.autograd.grad(gained.sum(), point, allow_unused=True)
+    return torch.zeros_like(point) if slope is None else slope
