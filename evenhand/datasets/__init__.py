@@ -1,6 +1,21 @@
 """Data as frames and arrays; functions, no classes to learn."""
 
 from evenhand.datasets.adult import Split, Table, adult, adult_frame
+from evenhand.datasets.bios import Biographies, bias_in_bios
 from evenhand.datasets.synthetic import synthetic
+from evenhand.datasets.templates import templates
+from evenhand.datasets.toxicity import Comments, civil_comments, jigsaw_toxicity
 
-__all__ = ["Split", "Table", "adult", "adult_frame", "synthetic"]
+__all__ = [
+    "Biographies",
+    "Comments",
+    "Split",
+    "Table",
+    "adult",
+    "adult_frame",
+    "bias_in_bios",
+    "civil_comments",
+    "jigsaw_toxicity",
+    "synthetic",
+    "templates",
+]
