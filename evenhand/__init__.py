@@ -5,6 +5,9 @@ Public names in the order a user meets them. Optional dependencies are imported 
 
 from evenhand import counterfactuals, datasets, evaluation, fair_metrics, output_distances
 from evenhand.estimators import (
+    AdversarialClassifier,
+    CLPClassifier,
+    CoCLClassifier,
     ERMClassifier,
     ProjectClassifier,
     SenSeIClassifier,
@@ -20,7 +23,10 @@ from evenhand.variations import Variations
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdversarialClassifier",
+    "CLPClassifier",
     "CandidateSearch",
+    "CoCLClassifier",
     "ERMClassifier",
     "FairMetric",
     "FairRegularizer",

@@ -108,6 +108,16 @@ class FairMetric(nn.Module):
         self.check_width(x)
         return x
 
+    def matching(self, x: Tensor) -> FairMetric:
+        """This metric in the dtype and on the device of x: itself, or a copy."""
+        self.check_width(x)
+        if self.directions.dtype == x.dtype and self.directions.device == x.device:
+            return self
+        copy = FairMetric.euclidean(self.d)
+        copy.directions, copy.factor = self.directions, self.factor
+        copy.attribute_models = self.attribute_models
+        return copy.to(x.device, x.dtype)
+
     def check_width(self, x: Tensor) -> None:
         if x.ndim != 2 or x.shape[1] != self.d:
             raise ValueError(
@@ -185,7 +195,9 @@ def _null_space_and_factor(sigma: Tensor, rank_tolerance: float) -> tuple[Tensor
 
 
 def _matrix(values: Array, name: str) -> Tensor:
-    matrix = torch.as_tensor(np.asarray(values) if not isinstance(values, Tensor) else values).detach()
+    matrix = torch.as_tensor(
+        values if isinstance(values, Tensor | np.ndarray | list | tuple) else np.asarray(values)
+    ).detach()  # lists become float32, arrays keep their dtype
     if not matrix.is_floating_point():
         matrix = matrix.to(torch.float32)
     if matrix.ndim == 1:

@@ -37,6 +37,7 @@ class CandidateSearch:
         bounds: Bounds = None,
         generator: torch.Generator | None = None,
     ) -> Found:
+        fair_metric = fair_metric.matching(x)
         rows = torch.as_tensor(self.variations.rows, device=x.device)
         values = torch.as_tensor(self.variations.values, dtype=x.dtype, device=x.device)
         if len(rows) and int(rows.max()) >= len(x):

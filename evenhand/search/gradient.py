@@ -56,7 +56,7 @@ class GradientSearch:
         generator: torch.Generator | None = None,
     ) -> Found:
         seen = model if isinstance(model, AtX) else None
-        fair_metric.check_width(x)
+        fair_metric = fair_metric.matching(x)
         with gradients_allowed(), eval_mode(seen.model if seen else model):
             x = x.detach().clone() if x.is_inference() else x.detach()
             at_x = seen or self.at(model, x)
