@@ -12,6 +12,7 @@ pytest.importorskip("altair", reason="pictures need evenhand[report]")
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_fig4_quick(tmp_path):
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, str(ROOT / "experiments" / "fig4_sensr_eps.py"), "--quick", "--out", str(tmp_path)]
