@@ -105,11 +105,9 @@ class _Climb:
         self.search, self.path, self.x, self.metric, self.lam, self.limits = search, path, x, fair_metric, lam, limits
         self.free_only = lam == float("inf")
         d, k = fair_metric.directions.shape
-        self.best, self.u = gain_at_x.clone(), path.room(k)  # x' = x costs nothing
+        self.best, self.u = gain_at_x.clone(), path.room(k)  # gain - lam * d_X; x' = x costs nothing
+        self.v: Tensor | None = None  # only once a point was tried that may cost something
         self.current = torch.zeros_like(gain_at_x, dtype=torch.bool)  # rows whose best point is the latest one
-        self.gain: Tensor | None = None  # these three only exist once a point was tried that may cost something;
-        self.d_x: Tensor | None = None  # until then gain = best, d_x = 0 and v = 0
-        self.v: Tensor | None = None
         self.room = self._room(path.room(d)) if limits is not None else None
         self.u_limits = self._u_limits()
 
@@ -125,9 +123,11 @@ class _Climb:
             x_worst += self.v
         if self.limits is not None:  # rounding must not leave the box
             x_worst = torch.maximum(torch.minimum(x_worst, self.limits[1]), self.limits[0])
-        d_x = torch.zeros_like(self.best) if self.d_x is None else self.d_x
         z = self.path.z_at(self.u, self.v, self.current) if with_z else None
-        return Found(x_worst, d_x, self.best if self.gain is None else self.gain, self.u, self.v, z)
+        if self.v is None:
+            return Found(x_worst, torch.zeros_like(self.best), self.best, self.u, None, z)
+        d_x = self._price(self.v)[0]
+        return Found(x_worst, d_x, torch.add(self.best, d_x, alpha=self.lam), self.u, self.v, z)
 
     def _subspace_stage(self, u: Tensor) -> Tensor | None:
         """Climb over u, in place, at no cost; returns what the box adds to A u where the stage ends."""
@@ -148,11 +148,11 @@ class _Climb:
             if self.room is not None:
                 u.copy_(self._free_part(u))
             self.path.settle(u)
-            self._keep(self.path.value(), None, u, None)
+            self._keep(self.path.value(), u, None)
             return None
         self.path.settle(u)
         v = self._into_box(u @ self.metric.directions.T, torch.zeros_like(self.room[0]))
-        self._keep(self.path.value(v), self._price(v)[0], u, v)
+        self._keep(self.path.value(v).sub(self._price(v)[0], alpha=self.lam), u, v)
         return v
 
     def _full_stage(self, u: Tensor, v: Tensor | None, generator: torch.Generator | None) -> None:
@@ -165,12 +165,15 @@ class _Climb:
         half_slope = None if v is None else self._price(v)[1]
         v = self.path.room(d) if v is None else v
         ascent = self.search.ascent(v, self.search.full_step)
+        moved = torch.zeros_like(self.current)
         for _ in range(self.search.full_steps):
             slope = self.path.slope_v()
             ascent.climb(slope if half_slope is None else slope.sub_(half_slope, alpha=2 * self.lam))
             self._into_box(free, v)
             d_x, half_slope = self._price(v)
-            self._keep(self.path.value(v), d_x, u, v)
+            self._keep(self.path.value(v).sub(d_x, alpha=self.lam), None, v)
+            moved |= self.current
+        torch.where(moved[:, None], u, self.u, out=self.u)  # u is the same in the whole stage
 
     def _price(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """d_X of the move, (n,), and half its gradient, Sigma v: both from one projection, without a (d, d) product."""
@@ -182,20 +185,16 @@ class _Climb:
         rest = torch.addmm(v, inside.T, directions.T, alpha=-1, out=torch.empty_like(v))
         return rest.square().sum(1), rest
 
-    def _keep(self, gain: Tensor, d_x: Tensor | None, u: Tensor, v: Tensor | None) -> None:
+    def _keep(self, objective: Tensor, u: Tensor | None, v: Tensor | None) -> None:
         """Remember this point in the rows where it beats the best so far."""
-        objective = gain if d_x is None else torch.sub(gain, d_x, alpha=self.lam)
         better = self.current = objective > self.best
-        if self.gain is None and v is not None:
-            self.gain, self.d_x, self.v = self.best.clone(), torch.zeros_like(self.best), torch.zeros_like(v)
         torch.where(better, objective, self.best, out=self.best)
-        torch.where(better[:, None], u, self.u, out=self.u)
-        if self.gain is None or self.d_x is None or self.v is None:
-            return
-        torch.where(better, gain, self.gain, out=self.gain)
-        nothing = self.x.new_zeros(())
-        torch.where(better, nothing if d_x is None else d_x, self.d_x, out=self.d_x)
-        torch.where(better[:, None], nothing if v is None else v, self.v, out=self.v)
+        if u is not None:
+            torch.where(better[:, None], u, self.u, out=self.u)
+        if v is not None and self.v is None:
+            self.v = torch.zeros_like(v)
+        if self.v is not None:
+            torch.where(better[:, None], self.v.new_zeros(()) if v is None else v, self.v, out=self.v)
 
     def _noise(self, width: int, size: float, generator: torch.Generator | None) -> Tensor:
         """Uniform noise (n, width) within +-size."""

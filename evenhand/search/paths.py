@@ -70,7 +70,7 @@ class SplitPath:
     def __init__(self, split: Split, gain: Gain, z: Tensor, directions: Tensor) -> None:
         self.split, self.gain, self.z, self.weight = split, gain, z, split.linear.weight.detach()
         with torch.no_grad():
-            self.response = self.weight @ directions  # W1 A, (H, k)
+            self.response = (directions.T @ self.weight.T).T  # W1 A, (H, k)
         self.base = self.pre = z
 
     def settle(self, u: Tensor) -> None:

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from evenhand.search.found import Found, Gain, Model
 from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
+
+Move = tuple[Tensor, Tensor, Tensor | None, Tensor]  # gradient at z', u, v, directions
 
 
 @dataclass(frozen=True)
@@ -26,24 +30,29 @@ class Split:
     relu_layers: tuple[nn.Linear, ...] | None = None  # the tail's layers when it is ReLU-Linear-...-ReLU-Linear
     in_place: bool = False  # the tail's first layer overwrites what it is given
 
-    def first(self, x: Tensor) -> Tensor:
-        """Z0 = W1 x + b1."""
-        return self.linear(x) if self.relu_layers is None else _linear(self.linear, x)
+    def first(self, x: Tensor, moves: list[Move]) -> Tensor:
+        """Z0 = W1 x + b1, whose gradient will include that of the moves made from it (see ``_First``)."""
+        side_by_side = self.relu_layers is not None
+        z: Tensor = _First.apply(x, self.linear.weight, self.linear.bias, side_by_side, moves)  # type: ignore[no-untyped-call]
+        return z
 
     def tail(self, z: Tensor) -> Tensor:
         """The logits from the first layer's output."""
         if self.relu_layers is None:
             return self.rest(z.clone() if self.in_place else z)
         for layer in self.relu_layers:
-            z = _linear(layer, z.relu())
+            z = _product(z.relu(), layer.weight, layer.bias)
         return z
 
     def agrees(self, model: Model, x: Tensor) -> bool:
         """Whether the cut model gives the model's own output on x, and looks at nothing but its z."""
         with torch.no_grad():
-            z = self.first(x)
+            whole, z = model(x), self.first(x, [])
             before = z.clone()
-            whole, cut = model(x), self.tail(z)
+            try:
+                cut = self.tail(z)
+            except Exception:
+                return False  # the whole model works, so its parts do not
         same = whole.shape == cut.shape and torch.allclose(whole, cut, rtol=1e-4, atol=1e-5)
         return same and torch.equal(z, before)  # a tail that overwrites z cannot share it
 
@@ -57,7 +66,8 @@ class AtX:
 
     def __init__(self, model: Model, x: Tensor, cut: Split | None) -> None:
         self.model, self.x, self.cut = model, x, cut
-        self.z = None if cut is None else cut.first(x)
+        self.moves: list[Move] = []
+        self.z = None if cut is None else cut.first(x, self.moves)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.model(x)
@@ -69,9 +79,7 @@ class AtX:
         if self.cut is None or self.z is None or found.z is None:
             x_worst = self.x + (found.x_worst - self.x).detach() if self.x.requires_grad else found.x_worst
             return self.model(x_worst)
-        moved: Tensor = _Moved.apply(  # type: ignore[no-untyped-call]
-            self.z, self.cut.linear.weight, found.z, found.u, found.v, directions.to(found.z)
-        )
+        moved: Tensor = _Moved.apply(self.z, found.z, found.u, found.v, directions.to(found.z), self.moves)  # type: ignore[no-untyped-call]
         return self.cut.tail(moved)
 
     def path(self, gain: Gain, directions: Tensor) -> Path:
@@ -82,33 +90,61 @@ class AtX:
         return kind(self.cut, gain, z.clone() if z.is_inference() else z, directions)
 
 
-class _Moved(torch.autograd.Function):
-    """z' = z + u (W1 A)^T + v W1^T, whose value the search has left behind; the gradient of W1 stays low-rank in u."""
+class _First(torch.autograd.Function):
+    """z = x W1^T + b1. Its gradient also collects what the moves of ``_Moved`` contribute, in one matrix:
+
+    dW1 = (G + G')^T x + (G'^T u) A^T + G'^T v, where G and G' are the gradients at z and z'.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, z: Tensor, weight: Tensor, z_worst: Tensor, u: Tensor, v: Tensor | None, directions: Tensor
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, side_by_side: bool, moves: list[Move]
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.moves = moves
+        return _product(x, weight, bias) if side_by_side else F.linear(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad[:3]
+        x_slope = slope @ weight if needs_x else None
+        weight_slope = slope.T @ x if needs_weight else None
+        while ctx.moves:
+            moved_slope, u, v, directions = ctx.moves.pop()
+            if weight_slope is not None:
+                weight_slope.addmm_((u.T @ moved_slope).T, directions.T)
+                if v is not None:
+                    weight_slope.addmm_(moved_slope.T, v)
+        return x_slope, weight_slope, slope.sum(0) if needs_bias else None, None, None
+
+
+class _Moved(torch.autograd.Function):
+    """z' = z + u (W1 A)^T + v W1^T, whose value the search has left behind.
+
+    As a function of z it is a shift; its gradient with respect to W1 is left for ``_First``, which runs afterwards.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, z: Tensor, z_worst: Tensor, u: Tensor, v: Tensor | None, directions: Tensor, moves: list[Move]
     ) -> Tensor:
         ctx.save_for_backward(u, v, directions)
+        ctx.moves = moves
         return z_worst.view_as(z_worst)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         u, v, directions = ctx.saved_tensors
-        weight_slope = None
-        if ctx.needs_input_grad[1]:
-            weight_slope = (slope.T @ u) @ directions.T
-            if v is not None:
-                weight_slope.addmm_(slope.T, v)
-        return slope, weight_slope, None, None, None, None
+        ctx.moves.append((slope, u, v, directions))
+        return slope, None, None, None, None, None
 
 
-def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
-    """The layer's output with the individuals side by side in memory: thin products run several times faster so."""
-    if layer.bias is None:
-        return (layer.weight @ x.T).T
-    return torch.addmm(layer.bias[:, None], layer.weight, x.T).T
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x W^T + b with the individuals side by side in memory: thin products run several times faster so."""
+    return (weight @ x.T).T if bias is None else torch.addmm(bias[:, None], weight, x.T).T
 
 
 def split(model: Any, first_layer: str | None = None) -> Split | None:
