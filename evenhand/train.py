@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from evenhand import checkpoints, distributed
+from evenhand.batches import balanced_batches, sampled, streamed, uniform_batches
 from evenhand.objectives.batch import Batch, Objective
+from evenhand.streaming import Stream
+from evenhand.training_state import History, Run, identity_of, restore, weights
+
+__all__ = ["History", "TrainingDiverged", "balanced_batches", "threads_for", "train", "uniform_batches"]
 
 Progress = Callable[[int, int, dict[str, float]], None]  # step, steps, numbers of the last evaluation
 
@@ -22,21 +27,11 @@ class TrainingDiverged(ArithmeticError):
     """The objective became NaN or infinite; the model holds the last good weights."""
 
 
-@dataclass
-class History:
-    """What happened during training: one record per evaluation, and how it ended."""
-
-    records: list[dict[str, float]] = field(default_factory=list)
-    steps: int = 0
-    best_step: int | None = None
-    stopped_early: bool = False
-
-
 def train(
     model: nn.Module,
     objective: Objective,
-    x: Tensor,
-    y: Tensor,
+    x: Tensor | Stream,
+    y: Tensor | None = None,
     *,
     steps: int = 3000,
     batch_size: int = 1000,
@@ -50,6 +45,9 @@ def train(
     evaluate_every: int | None = None,
     generator: torch.Generator | None = None,
     progress: bool | Progress = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool = False,
 ) -> History:
     """Minimise ``objective(model, batch)`` with Adam on class-balanced mini-batches; the model is changed in place.
 
@@ -58,89 +56,78 @@ def train(
     ``evaluate_every`` steps; the best weights are kept, and ``patience`` evaluations without improvement end the run.
     Labels are class numbers when ``balanced``, anything the loss takes otherwise. A non-finite value stops with
     ``TrainingDiverged``, naming the step, and the last good weights restored.
+
+    Without y, x is a stream: any iterable of ``(x, y)`` or ``(x, y, weight)`` batches, taken as they come and started
+    anew when it ends (see evenhand/streaming.py).
+
+    ``checkpoint`` names a file that holds the whole run, written every ``checkpoint_every`` steps; with ``resume`` a
+    run goes on from it, to the same bits as if it had never stopped, or starts where there is none.
+
+    Under ``torchrun`` (see evenhand/distributed.py) each rank takes its part of every batch, and all ranks hold the
+    same weights and the same lam.
     """
-    _check(steps, batch_size, lr, warm_up, x, y)
-    sampler = balanced_batches if balanced else uniform_batches
+    model = distributed.underlying(model)
+    _check(steps, batch_size, lr, warm_up, x, y, checkpoint, checkpoint_every, resume)
     evaluate_every = evaluate_every or max(1, steps // 20)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=x.device.type == "cpu" and _fusable(model))
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: _cosine(t, steps) if decay else 1.0)
+    checkpoint_every = checkpoint_every or evaluate_every
     warm_up_steps = round(warm_up * steps)
-    history, good, waited = History(), _weights(model, objective), 0
-    best = (math.inf, good)
+    run = Run.start(model, objective, lr, generator)
+    identity: dict[str, Any] = {"steps": steps, "batch_size": batch_size, "lr": lr, "balanced": balanced}
+    identity |= {"warm_up": warm_up, "decay": decay, "patience": patience, "evaluate_every": evaluate_every}
+    identity |= {"validation": None if validation is None else len(validation[0])}
+    identity |= identity_of(run, x, y, sample_weight)
+    if resume and checkpoint is not None:
+        run.resume(checkpoint, identity)
+    if y is None:
+        batches = streamed(x, model, run.step)
+    else:
+        assert isinstance(x, Tensor)
+        draw = balanced_batches if balanced else uniform_batches
+        batches = sampled(x, y, draw(y, batch_size, steps - run.step, sample_weight, run.generator))
     report = _reporter(progress)
-    was_training = model.training, objective.training
-    with threads_for(batch_size * _largest_product(model)):
-        for step, rows in enumerate(sampler(y, batch_size, steps, sample_weight, generator)):
+    history = run.history
+    with _modes_kept(model, objective), threads_for(batch_size * _largest_product(model)):
+        for step, (batch, share) in zip(range(run.step, steps if not run.finished else 0), batches):
             model.train()
             objective.train()
-            batch = Batch(x[rows], y[rows], None, rows)
+            for group in run.optimizer.param_groups:
+                group["lr"] = lr * (_cosine(step, steps) if decay else 1.0)
             value = objective.plain(model, batch) if step < warm_up_steps else objective(model, batch)
-            if not math.isfinite(value.item()):
-                _restore(model, objective, good)
-                raise TrainingDiverged(
-                    f"the objective became {value.item()} at step {step + 1} of {steps}; the weights of the last good "
-                    f"evaluation (step {history.steps}) were restored. Lower lr or rho, or scale the features"
-                )
-            optimizer.zero_grad(set_to_none=True)
-            value.backward()
-            optimizer.step()
-            schedule.step()
-            if (step + 1) % evaluate_every and step + 1 != steps:
-                continue
-            record = {"step": float(step + 1), "objective": value.item()}
-            record |= {name: float(number) for name, number in objective.last.items()}
-            good, history.steps = _weights(model, objective), step + 1
-            if validation is not None and step >= warm_up_steps:
-                record["validation"] = _evaluate(model, objective, validation, batch_size)
-                waited += 1
-                if record["validation"] < best[0]:
-                    best, history.best_step, waited = (record["validation"], good), step + 1, 0
-            history.records.append(record)
-            report(step + 1, steps, record)
-            if patience is not None and waited >= patience:
-                history.stopped_early = True
+            reached = distributed.mean_over_ranks(value.item(), share)
+            if not math.isfinite(reached):
+                restore(model, objective, run.good)
+                raise TrainingDiverged(_why(batch, reached, step + 1, steps, history.steps))
+            run.optimizer.zero_grad(set_to_none=True)
+            (value if share == 1.0 else value * share).backward()  # type: ignore[no-untyped-call]
+            distributed.sum_gradients(model.parameters())
+            run.optimizer.step()
+            run.step = step + 1
+            if run.step % evaluate_every == 0 or run.step == steps:
+                record = {"step": float(run.step), "objective": reached}
+                record |= {name: float(number) for name, number in objective.last.items()}
+                distributed.agree_on_buffers(model)
+                run.good, history.steps = weights(model, objective), run.step
+                if validation is not None and step >= warm_up_steps:
+                    record["validation"] = _evaluate(model, objective, validation, batch_size)
+                    run.keep_best(record["validation"])
+                history.records.append(record)
+                report(run.step, steps, record)
+                history.stopped_early = patience is not None and run.waited >= patience
+                run.finished = history.stopped_early or run.step == steps
+            if checkpoint is not None and (run.step % checkpoint_every == 0 or run.finished):
+                run.save(checkpoint, identity)
+            if run.finished:
                 break
-    if history.best_step is not None:
-        _restore(model, objective, best[1])
-    elif not all(torch.isfinite(p).all() for p in model.parameters()):
-        raise TrainingDiverged(f"the last of {steps} steps left non-finite weights; lower lr or rho")
-    model.train(was_training[0])
-    objective.train(was_training[1])
+        if not run.finished:
+            raise ValueError(
+                f"the stream ended after {run.step} of {steps} steps; give one that can be iterated again, "
+                "or ask for fewer steps"
+            )
+        if history.best_step is not None:
+            restore(model, objective, run.best)
+        elif not all(torch.isfinite(p).all() for p in model.parameters()):
+            raise TrainingDiverged(f"the last of {steps} steps left non-finite weights; lower lr or rho")
     return history
-
-
-def balanced_batches(
-    y: Tensor, batch_size: int, steps: int, weight: Tensor | None = None, generator: torch.Generator | None = None
-) -> Iterator[Tensor]:
-    """Rows of each mini-batch, every class equally often; within a class drawn with replacement, by weight if given.
-
-    Vectorised: one random number a row, looked up in the cumulated weights of the row's class. A remainder of
-    batch_size over the classes goes to classes chosen at random, so a batch may be smaller than the number of classes.
-    """
-    order = torch.argsort(y, stable=True)
-    counts = torch.unique_consecutive(y[order], return_counts=True)[1]
-    k, ends = len(counts), counts.cumsum(0)
-    mass = torch.ones(len(y), dtype=torch.float64, device=y.device) if weight is None else weight.to(torch.float64)[order]
-    cumulated = mass.cumsum(0)
-    high = cumulated[ends - 1]
-    low = torch.cat([high.new_zeros(1), high[:-1]])
-    classes = torch.arange(k, device=y.device).repeat_interleave(batch_size // k)
-    for _ in range(steps):
-        extra = torch.randperm(k, generator=generator, device=y.device)[: batch_size % k]
-        c = torch.cat([classes, extra])
-        draw = torch.rand(len(c), generator=generator, dtype=torch.float64, device=y.device)
-        if weight is None:  # equal weights: the row is a product, not a look-up
-            position = (low[c] + draw * (high[c] - low[c])).long()
-        else:
-            position = torch.searchsorted(cumulated, low[c] + draw * (high[c] - low[c]), right=True)
-        yield order[torch.minimum(position, ends[c] - 1)]
-
-
-def uniform_batches(
-    y: Tensor, batch_size: int, steps: int, weight: Tensor | None = None, generator: torch.Generator | None = None
-) -> Iterator[Tensor]:
-    """Rows of each mini-batch, drawn with replacement from all rows, by weight if given."""
-    return balanced_batches(torch.zeros(len(y), device=y.device), batch_size, steps, weight, generator)
 
 
 @contextmanager
@@ -159,53 +146,89 @@ def _largest_product(model: nn.Module) -> int:
     return max((p.numel() for p in model.parameters()), default=0)
 
 
-def _fusable(model: nn.Module) -> bool:
-    return all(p.is_floating_point() and p.dtype in (torch.float32, torch.float64) for p in model.parameters())
-
-
 def _cosine(step: int, steps: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(step, steps) / steps))
 
 
-@torch.no_grad()
-def _weights(model: nn.Module, objective: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    return copy.deepcopy(model.state_dict()), copy.deepcopy(objective.state_dict())
-
-
-def _restore(model: nn.Module, objective: nn.Module, weights: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    model.load_state_dict(weights[0])
-    objective.load_state_dict(weights[1])
+@contextmanager
+def _modes_kept(*modules: nn.Module) -> Iterator[None]:
+    """Each submodule's train or eval mode as it was, also after an exception."""
+    modes = [(module, module.training) for top in modules for module in top.modules()]
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 def _evaluate(model: nn.Module, objective: Objective, validation: tuple[Tensor, Tensor], chunk: int) -> float:
-    """The objective on held-out data, in chunks, in eval mode: lam rests."""
-    x, y = validation
+    """The objective on held-out data, in chunks, in eval mode: lam rests. Each rank evaluates its part."""
+    rows = distributed.own_part(torch.arange(len(validation[0]), device=validation[0].device))
+    x, y = validation if distributed.world() == 1 else (validation[0][rows], validation[1][rows])
     model.eval()
     objective.eval()
     last, total = objective.last, 0.0
     with torch.no_grad():
         for start in range(0, len(x), chunk):
-            rows = slice(start, start + chunk)
-            total += objective(model, Batch(x[rows], y[rows])).item() * len(x[rows])
+            part = slice(start, start + chunk)
+            total += objective(model, Batch(x[part], y[part])).item() * len(x[part])
     objective.last = last
-    return total / len(x)
+    return sum(row[0] for row in distributed.gather([total])) / len(validation[0])
 
 
-def _check(steps: int, batch_size: int, lr: float, warm_up: float, x: Tensor, y: Tensor) -> None:
+def _why(batch: Batch, value: float, step: int, steps: int, good: int) -> str:
+    cure = "Lower lr or rho, or scale the features"
+    if batch.x.is_floating_point() and not torch.isfinite(batch.x).all():
+        cure = "The features of this batch hold NaN or infinite values: clean them first"
+    elif batch.y.is_floating_point() and not torch.isfinite(batch.y).all():
+        cure = "The targets of this batch hold NaN or infinite values: clean them first"
+    return (
+        f"the objective became {value} at step {step} of {steps}; the weights of the last good "
+        f"evaluation (step {good}) were restored. {cure}"
+    )
+
+
+def _check(
+    steps: int,
+    batch_size: int,
+    lr: float,
+    warm_up: float,
+    x: Tensor | Stream,
+    y: Tensor | None,
+    checkpoint: str | os.PathLike[str] | None,
+    checkpoint_every: int | None,
+    resume: bool,
+) -> None:
     if steps < 1 or batch_size < 1:
         raise ValueError(f"steps and batch_size must be at least 1; got steps={steps}, batch_size={batch_size}")
     if not lr > 0:
         raise ValueError(f"lr must be positive, got {lr}")
     if not 0 <= warm_up <= 1:
         raise ValueError(f"warm_up is a share of the steps, between 0 and 1; got {warm_up}")
-    if len(x) == 0 or len(x) != len(y):
-        raise ValueError(f"x and y must have the same, positive number of rows; got {len(x)} and {len(y)}")
+    if y is not None:
+        if not isinstance(x, Tensor) or not isinstance(y, Tensor):
+            raise TypeError(
+                f"x and y must be tensors, got {type(x).__name__} and {type(y).__name__}; "
+                "use torch.as_tensor, or streaming.mapped_batches for arrays on disk"
+            )
+        if len(x) == 0 or len(x) != len(y):
+            raise ValueError(f"x and y must have the same, positive number of rows; got {len(x)} and {len(y)}")
+        if batch_size < distributed.world():
+            raise ValueError(f"batch_size {batch_size} is less than the number of processes, {distributed.world()}")
+    elif isinstance(x, Tensor) or not hasattr(x, "__iter__"):
+        raise TypeError("y is missing: give x and y as tensors, or one stream of (x, y) batches")
+    if (resume or checkpoint_every is not None) and checkpoint is None:
+        raise ValueError("resume and checkpoint_every need checkpoint=, the file to go on from")
+    if checkpoint_every is not None and checkpoint_every < 1:
+        raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every}")
+    if checkpoint is not None and distributed.is_main():
+        checkpoints.check_writable(checkpoint)
 
 
 def _reporter(progress: bool | Progress) -> Progress:
     if callable(progress):
         return progress
-    if not progress:
+    if not progress or not distributed.is_main():
         return lambda step, steps, record: None
 
     def line(step: int, steps: int, record: dict[str, float]) -> None:

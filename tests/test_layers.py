@@ -11,11 +11,11 @@ PACKAGE = Path(__file__).parent.parent / "evenhand"
 
 # Each layer may import itself and those below it.
 LAYERS = [
-    {"variations"},
+    {"variations", "distributed", "checkpoints"},
     {"counterfactuals", "evaluation", "datasets"},
     {"output_distances", "fair_metrics", "search"},
     {"regularizer"},
-    {"objectives", "train", "bounds"},
+    {"objectives", "train", "training_state", "batches", "streaming", "bounds"},
     {"text", "estimators", "audit", "certify", "certified", "persistence", "plots", "postprocess", "ranking", "tables"},
     {"frontier"},
     {"report", "model_card", "reproduce", "pipeline", "run", "onnx_export"},

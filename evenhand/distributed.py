@@ -1,0 +1,182 @@
+"""Several processes, one training run: what they must share so that they act as one process on the joint batch.
+
+Nothing here is needed in a single process: every function then does nothing, without communication. Start one process
+for each core, machine or GPU with ``torchrun``; ``begin()`` joins them. All ranks must then call a regularizer in train
+mode, or ``train()``, together, as with any module of torch that synchronises; in eval mode nobody waits for anybody.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Share(NamedTuple):
+    """This rank's rows among those of all ranks: ``before`` rows on lower ranks, ``own``, and ``total``."""
+
+    before: int
+    own: int
+    total: int
+
+
+_share: ContextVar[Share | None] = ContextVar("evenhand_share", default=None)
+
+
+def world() -> int:
+    """Number of processes that train together; 1 when ``torch.distributed`` was not started."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def is_main() -> bool:
+    """Whether this process is the one that writes files and speaks."""
+    return rank() == 0
+
+
+@contextmanager
+def begin(timeout: float = 300.0, backend: str | None = None) -> Iterator[int]:
+    """Join the processes that ``torchrun`` started, and leave them at the end; gives the rank.
+
+    Without the environment of ``torchrun`` it does nothing. A rank that dies or hangs for ``timeout`` seconds ends the
+    run of all others with an error. The backend is nccl where each process has a GPU, gloo otherwise.
+    """
+    if (dist.is_available() and dist.is_initialized()) or int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        yield rank()
+        return
+    backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
+    if backend == "nccl":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+    try:
+        yield rank()
+    finally:
+        dist.destroy_process_group()
+
+
+def underlying(model: Any) -> Any:
+    """The user's own model, without the wrapper whose hooks would communicate at every step of a search."""
+    return model.module if isinstance(model, DistributedDataParallel) else model
+
+
+def gather(numbers: Sequence[float]) -> list[list[float]]:
+    """The numbers of every rank, in the order of the ranks: sums over them have the same bits everywhere."""
+    if world() == 1:
+        return [list(numbers)]
+    mine = torch.tensor(list(numbers), dtype=torch.float64, device=_device())
+    everyone = [torch.empty_like(mine) for _ in range(world())]
+    dist.all_gather(everyone, mine)
+    return [row.tolist() for row in everyone]
+
+
+def share_of(n: int) -> Share:
+    """Where this rank's n rows stand among the rows of all ranks; all ranks must ask together."""
+    if world() == 1:
+        return Share(0, n, n)
+    counts = [int(row[0]) for row in gather([n])]
+    return Share(sum(counts[: rank()]), n, sum(counts))
+
+
+def mean_of_all(values: Tensor) -> Tensor:
+    """Mean of a vector that is spread over the ranks, uneven or empty shards included; the same bits on every rank."""
+    if world() == 1:
+        return values.mean()
+    sums = gather([float(values.double().sum()), len(values)])
+    return values.new_tensor(sum(s for s, _ in sums) / max(sum(n for _, n in sums), 1))
+
+
+def mean_over_ranks(value: float, share: float) -> float:
+    """The mean over the joint batch of a mean over this rank's share of it."""
+    return value if world() == 1 else sum(row[0] for row in gather([value * share]))
+
+
+@contextmanager
+def joint_draws(share: Share) -> Iterator[None]:
+    """Inside, ``rand_rows`` draws for the rows of all ranks and keeps this rank's: the noise of one process."""
+    token = _share.set(share)
+    try:
+        yield
+    finally:
+        _share.reset(token)
+
+
+def rand_rows(n: int, width: int, generator: torch.Generator | None, like: Tensor) -> Tensor:
+    """Uniform random numbers (n, width), see ``joint_draws``."""
+    share = _share.get()
+    if share is None or share.own != n or share.total == n:
+        return torch.rand(n, width, generator=generator, dtype=like.dtype, device=like.device)
+    drawn = torch.rand(share.total, width, generator=generator, dtype=like.dtype, device=like.device)
+    return drawn[share.before : share.before + n]
+
+
+def own_part(rows: Tensor) -> Tensor:
+    """This rank's part of rows that every rank has drawn alike: no overlap, sizes differ by one at most."""
+    return rows if world() == 1 else rows.tensor_split(world())[rank()]
+
+
+def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Add up the gradients of all ranks, in one message; a parameter without gradient counts as zero."""
+    trained = [p for p in parameters if p.requires_grad]
+    if world() == 1 or not trained:
+        return
+    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trained])
+    dist.all_reduce(flat)
+    start = 0
+    for p in trained:
+        p.grad = flat[start : start + p.numel()].view_as(p)
+        start += p.numel()
+
+
+@torch.no_grad()
+def agree(*things: nn.Module | torch.Generator) -> None:
+    """Give every rank the parameters, buffers and random states of rank 0."""
+    if world() == 1:
+        return
+    for thing in things:
+        if isinstance(thing, torch.Generator):
+            state = thing.get_state().to(_device())
+            dist.broadcast(state, src=0)
+            thing.set_state(state.cpu())
+            continue
+        for tensor in thing.state_dict().values():
+            if isinstance(tensor, Tensor):
+                sent = tensor.detach().to(_device()).contiguous()
+                dist.broadcast(sent, src=0)
+                tensor.copy_(sent)
+
+
+def agree_on_buffers(model: nn.Module) -> None:
+    """Statistics such as those of BatchNorm, which each rank gathers from its own rows: those of rank 0."""
+    if world() > 1:
+        for buffer in model.buffers():
+            dist.broadcast(buffer, src=0)
+
+
+def broadcast_bytes(data: bytes | None) -> bytes | None:
+    """The bytes of rank 0 on every rank; None stays None."""
+    if world() == 1:
+        return data
+    size = torch.tensor([-1 if data is None else len(data)], device=_device())
+    dist.broadcast(size, src=0)
+    if int(size) < 0:
+        return None
+    buffer = torch.empty(int(size), dtype=torch.uint8, device=_device())
+    if is_main() and data is not None:
+        buffer.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+    dist.broadcast(buffer, src=0)
+    return bytes(buffer.cpu().numpy())
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
