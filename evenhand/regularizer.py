@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from evenhand import distributed
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Model, Search
@@ -51,6 +52,7 @@ class WorstCase(nn.Module):
 
     lam is a buffer: saved in ``state_dict``, moved by ``.to``. It follows ``lam_rule`` in train mode and rests in eval
     mode, like the statistics of BatchNorm. With eps = 0 only moves that cost nothing are allowed and lam rests too.
+    Under ``torch.distributed`` the mean fair distance is that of all ranks, so that every rank holds the same lam.
     """
 
     lam: Tensor
@@ -81,9 +83,13 @@ class WorstCase(nn.Module):
     def find(self, model: Model, gain: Gain, x: Tensor) -> Found:
         """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam."""
         price = self.lam if self.eps > 0 else float("inf")
-        found = self.search(model, gain, x, self.fair_metric, price, self.bounds, self.generator)
-        if self.training and self.eps > 0 and len(x):
-            mean_d_x = found.d_x.mean().to(self.lam)
+        share = distributed.share_of(len(x)) if self.training else distributed.Share(0, len(x), len(x))
+        with distributed.joint_draws(share):
+            found = self.search(
+                distributed.underlying(model), gain, x, self.fair_metric, price, self.bounds, self.generator
+            )
+        if self.training and self.eps > 0 and share.total:
+            mean_d_x = distributed.mean_of_all(found.d_x).to(self.lam)
             self.lam.copy_(self.lam_rule(self.lam, mean_d_x, self.eps))
         return found
 
@@ -112,7 +118,8 @@ class FairRegularizer(WorstCase):
 
     The value is the dual objective lam*eps + mean(d_Y - lam*d_X) at the present lam; its gradient with respect to the
     model is that of step 3 of Algorithm 1. Both outputs are taken in eval mode, so dropout is no unfairness and
-    BatchNorm statistics do not move.
+    BatchNorm statistics do not move. Under DistributedDataParallel, which averages over the ranks, the gradient is that
+    of the joint batch, whether the ranks hold equally many rows or not.
     """
 
     def __init__(
@@ -130,17 +137,22 @@ class FairRegularizer(WorstCase):
         self.output_distance = output_distance
 
     def forward(self, model: Model, x: Tensor) -> Tensor:
-        return self.evaluate(model, x).value
+        value = self.evaluate(model, x).value
+        if distributed.world() == 1 or not self.training:
+            return value
+        share = distributed.share_of(len(x))
+        return value * (share.own * distributed.world() / max(share.total, 1))
 
     def evaluate(self, model: Model, x: Tensor) -> Evaluated:
         """The dual value and what it is made of; h(x) is computed once, for the search and for the value."""
+        model = distributed.underlying(model)
         with eval_mode(model):
             at_x = self.search.at(model, x) if isinstance(self.search, GradientSearch) else AtX(model, x, None)
             h_x = at_x.h_x()
             gain = DistanceGain(_outside(h_x), self.output_distance)
             found = self.find(model if at_x.cut is None else at_x, gain, x)
-            d_y = self.output_distance(h_x, at_x.h_worst(found, self.fair_metric.directions)).mean()
-        d_x = found.d_x.mean()
+            d_y = self.output_distance(h_x, at_x.h_worst(found, self.fair_metric.directions))
+        d_y, d_x = (each.mean() if len(x) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
         value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)
         return Evaluated(value, d_y, d_x, h_x, found)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from evenhand.distributed import rand_rows
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.ascent import AdamAscent, Ascent
 from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Model, box
@@ -166,6 +167,7 @@ class _Climb:
         v = self.path.room(d) if v is None else v
         ascent = self.search.ascent(v, self.search.full_step)
         moved = torch.zeros_like(self.current)
+        best_v = self.v
         for _ in range(self.search.full_steps):
             slope = self.path.slope_v()
             ascent.climb(slope if half_slope is None else slope.sub_(half_slope, alpha=2 * self.lam))
@@ -173,7 +175,10 @@ class _Climb:
             d_x, half_slope = self._price(v)
             self._keep(self.path.value(v).sub(d_x, alpha=self.lam), None, v)
             moved |= self.current
-        torch.where(moved[:, None], u, self.u, out=self.u)  # u is the same in the whole stage
+        if moved.any():
+            torch.where(moved[:, None], u, self.u, out=self.u)  # u is the same in the whole stage
+        else:
+            self.v = best_v
 
     def _price(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """d_X of the move, (n,), and half its gradient, Sigma v: both from one projection, without a (d, d) product."""
@@ -198,7 +203,7 @@ class _Climb:
 
     def _noise(self, width: int, size: float, generator: torch.Generator | None) -> Tensor:
         """Uniform noise (n, width) within +-size."""
-        noise = torch.rand(len(self.x), width, generator=generator, dtype=self.x.dtype, device=self.x.device)
+        noise = rand_rows(len(self.x), width, generator, self.x)
         return self.path.room(width).copy_(noise.mul_(2).sub_(1).mul_(size))
 
     def _room(self, x: Tensor) -> tuple[Tensor, Tensor]:
