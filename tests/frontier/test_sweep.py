@@ -1,0 +1,175 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from evenhand import ERMClassifier, FairMetric, SenSeIClassifier, SenSeIRegressor, SenSRClassifier
+from evenhand.datasets import synthetic
+from evenhand.frontier import SearchedUnfairness, frontier
+from evenhand.frontier.sweep import one_thread
+
+ROOT = Path(__file__).parents[2]
+METRIC = FairMetric([[1.0], [0.0]])
+X, Y = synthetic(300)
+
+
+def make(**options):
+    settings = {"eps": 0.01, "hidden": (16,), "steps": 60, "batch_size": 100, "lr": 5e-3, "random_state": 0}
+    return SenSeIClassifier(METRIC, **{**settings, **options})
+
+
+SCORES = {"unfairness": SearchedUnfairness(0.01, rows=50, prices=4)}
+
+
+def sweep(directory=None, **options):
+    return frontier(make(), X, Y, rho=[0, 5, 1], scores=SCORES, cv=2, directory=directory, progress=False, **options)
+
+
+def without_time(found):
+    return found.frame.drop(columns="seconds")
+
+
+def test_unfairness_falls_along_rho():
+    found = frontier(make(steps=300), X, Y, rho=[0, 0.3, 5], cv=2, progress=False)
+    assert found.table["rho"].tolist() == [0, 0.3, 5]
+    assert found.table["unfairness"].is_monotonic_decreasing
+    assert found.choose(max_accuracy_loss=0).params["rho"] < 5
+    assert len(found.frame) == 6
+
+
+def test_processes_give_what_one_process_gives():
+    pd.testing.assert_frame_equal(without_time(sweep()), without_time(sweep(n_jobs=2)))
+
+
+def test_resumes_with_the_same_result(tmp_path):
+    """Any part of the finished models may be there: what is trained again comes out as it was."""
+    whole = sweep(tmp_path)
+    records = sorted(tmp_path.glob("*.json"))
+    assert len(records) == 6
+    for record in records[::2]:
+        record.unlink()
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.json")}
+    pd.testing.assert_frame_equal(without_time(sweep(tmp_path)), without_time(whole))
+    assert all(path.stat().st_mtime_ns == then for path, then in kept.items())
+    assert len(list(tmp_path.glob("*.json"))) == 6
+
+
+def test_another_sweep_takes_nothing_from_the_directory(tmp_path):
+    sweep(tmp_path)
+    frontier(make(steps=61), X, Y, rho=[0], cv=2, directory=tmp_path, progress=False)
+    frontier(make(), X + 1, Y, rho=[0], cv=2, directory=tmp_path, progress=False)
+    assert len(list(tmp_path.glob("*.json"))) == 10
+
+
+PROGRAM = """
+import sys, time
+from tests_sweep import make, X, Y
+from evenhand.frontier import frontier
+frontier(make(steps=400), X, Y, rho=[0, 1, 2, 5], cv=2, n_jobs=2, directory=sys.argv[1], progress=False)
+"""
+
+
+def test_kill_loses_at_most_the_models_in_flight(tmp_path):
+    """kill -9 of the whole process group in the middle, then the same call again."""
+    store, code = tmp_path / "store", tmp_path / "tests_sweep.py"
+    code.write_text(Path(__file__).read_text())
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROGRAM, str(store)]
+    process = subprocess.Popen(command, env=env, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while len(list(store.glob("*.json"))) < 2 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert process.poll() is None, "the sweep ended before it could be killed"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = {path: path.stat().st_mtime_ns for path in store.glob("*.json")}
+    assert 2 <= len(finished) < 8
+    subprocess.run(command, env=env, check=True)
+    assert len(list(store.glob("*.json"))) == 8
+    assert all(path.stat().st_mtime_ns == then for path, then in finished.items())  # nothing was trained twice
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_cluster_takes_the_work_unchanged():
+    distributed = pytest.importorskip("distributed", reason="needs dask[distributed]")
+    expected = without_time(sweep())
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        joblib.parallel_config("dask"),
+    ):
+        found = without_time(sweep())
+        ran_on = client.run(lambda: os.getpid())
+    assert len(set(ran_on.values()) - {os.getpid()}) == 2
+    pd.testing.assert_frame_equal(found, expected)
+
+
+def test_warm_start_needs_fewer_steps(tmp_path):
+    """A chain's later models start from the one before: with one step they stay near it, anew they do not."""
+    warm = frontier(make(steps=200), X, Y, rho=[0, 0.001], cv=2, warm_share=0.005, progress=False)
+    cold = frontier(make(steps=1), X, Y, rho=[0.001], cv=2, progress=False)
+    assert warm.table["accuracy"].iloc[1] == pytest.approx(warm.table["accuracy"].iloc[0], abs=0.02)
+    assert cold.table["accuracy"].iloc[0] < warm.table["accuracy"].iloc[1] - 0.02
+
+
+def test_a_sweep_of_the_network_starts_each_anew():
+    found = frontier(make(), X, Y, params={"hidden": [(4,), (8,)], "rho": [0, 1]}, cv=2, progress=False)
+    assert len(found.table) == 4
+    assert found.choose(max_accuracy_loss=1).params.keys() == {"hidden", "rho"}
+
+
+def test_sensr_along_eps_is_measured_at_one_eps():
+    model = SenSRClassifier(METRIC, hidden=(16,), steps=30, random_state=0)
+    score = SearchedUnfairness(0.01)
+    found = frontier(model, X, Y, params={"eps": [0.0, 0.1]}, scores={"unfairness": score}, cv=2, progress=False)
+    assert found.table["eps"].tolist() == [0.0, 0.1]
+    assert found.table["unfairness"].notna().all()
+
+
+def test_regressors_and_scores_of_ones_own():
+    model = SenSeIRegressor(METRIC, eps=0.01, steps=100, random_state=0)
+    own = {"worst": lambda model, X, y: np.abs(model.predict(X) - y).max()}
+    found = frontier(model, X, X[:, 1] + X[:, 0], rho=[0, 5], scores=own, cv=2, progress=False)
+    assert {"worst", "worst_low", "worst_high"} <= set(found.table)
+    assert found.table["unfairness"].iloc[1] < found.table["unfairness"].iloc[0]
+
+
+def test_progress_goes_to_stderr(capsys):
+    frontier(make(steps=2), X, Y, rho=[0], cv=2, progress=True)
+    assert "2 of 2 models" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "either rho"),
+        ({"rho": [1], "params": {"rho": [1]}}, "either rho"),
+        ({"rho": []}, "empty"),
+        ({"params": {"rhoo": [1]}}, "no parameter 'rhoo'"),
+        ({"rho": [1], "chain": 0}, "chain"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        frontier(make(), X, Y, **options)
+
+
+def test_an_estimator_without_a_metric_must_say_what_is_unfair():
+    with pytest.raises(ValueError, match="say what is unfair"):
+        frontier(ERMClassifier(), X, Y, params={"steps": [1]})
+
+
+def test_one_thread_is_given_back():
+    before = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
