@@ -44,6 +44,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
     fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None
     bounds: Any = "data"
     warm_up: float = 0.0
+    blind_start: bool = False
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         raise NotImplementedError
@@ -103,7 +104,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
     def _new_module(self, n_features: int, n_outputs: int, seed: int) -> nn.Module:
         generator = torch.Generator().manual_seed(seed)
         if self.module is None:
-            return mlp(n_features, self.hidden, n_outputs, generator)
+            return self._started(mlp(n_features, self.hidden, n_outputs, generator))
         module = (
             copy.deepcopy(self.module) if isinstance(self.module, nn.Module) else self.module(n_features, n_outputs)
         )
@@ -119,6 +120,14 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
                 f"for two rows it gave {tuple(output.shape)}"
             )
         return module
+
+    def _started(self, net: nn.Sequential) -> nn.Sequential:
+        """The network as training starts: with ``blind_start``, W1 A = 0."""
+        first = net[0]
+        if self.blind_start and isinstance(first, nn.Linear):
+            with torch.no_grad():
+                first.weight.copy_(self.fair_metric_.project(first.weight.to(self.fair_metric_.directions)))
+        return net
 
     def _validation(
         self, x: Tensor, y: Tensor, weight: Tensor | None, generator: torch.Generator

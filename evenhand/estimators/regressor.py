@@ -42,6 +42,7 @@ class SenSeIRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
         lam: float = 1.0,
         lam_rule: LamRule | None = None,
         warm_up: float = 0.0,
+        blind_start: bool = True,
         steps: int = 2000,
         batch_size: int = 500,
         lr: float = 1e-3,
@@ -61,6 +62,7 @@ class SenSeIRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
         self.lam = lam
         self.lam_rule = lam_rule
         self.warm_up = warm_up
+        self.blind_start = blind_start
         self.steps = steps
         self.batch_size = batch_size
         self.lr = lr

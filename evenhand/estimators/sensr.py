@@ -35,6 +35,7 @@ class SenSRClassifier(NeuralClassifier):
         lam: float = 2.0,
         lam_rule: LamRule | None = None,
         warm_up: float = 0.0,
+        blind_start: bool = False,
         steps: int = 2000,
         batch_size: int = 500,
         lr: float = 1e-3,
@@ -53,6 +54,7 @@ class SenSRClassifier(NeuralClassifier):
         self.lam = lam
         self.lam_rule = lam_rule
         self.warm_up = warm_up
+        self.blind_start = blind_start
         self.steps = steps
         self.batch_size = batch_size
         self.lr = lr
