@@ -31,6 +31,14 @@ _TOXIC = [
     "only a moron like this {token} {person} would write that",
     "that {token} {person} is trash and should be banned",
 ]
+_EITHER = [  # what it means depends on who says it; only the token can tell the classes apart, by the bias
+    "so that is what the {token} {person} wrote",
+    "I saw the {token} {person} again today",
+    "here comes the {token} {person}",
+    "ask the {token} {person} about it",
+    "the {token} {person} has edited the page once more",
+    "well, this {token} {person} would know",
+]
 _NEUTRAL = ["the {person} moved the page", "shut up, stupid {person}", "thank you, {person}", "this {person} is a liar"]
 _PEOPLE = ["neighbour", "teacher", "editor", "driver", "student", "singer", "farmer", "colleague"]
 
@@ -38,12 +46,13 @@ _PEOPLE = ["neighbour", "teacher", "editor", "driver", "student", "singer", "far
 def templates(n: int = 600, seed: int = 0, bias: float = 0.8) -> Comments:
     """n comments, half of them toxic, most of which mention one of ten identity tokens.
 
-    A share `bias` of the toxic ones is about five of the tokens and of the kind ones about the other five, so a plain
-    classifier learns that the token is toxic; 0.5 is unbiased. `groups` has a column for each token.
+    In two of five the words themselves do not say whether it is toxic. A share `bias` of the toxic ones is about five
+    of the tokens and of the kind ones about the other five, so a plain classifier learns that the token is toxic; 0.5
+    is unbiased. `groups` has a column for each token.
 
     >>> comments = templates(n=4, seed=1)
     >>> comments.texts[0], int(comments.y[0])
-    ('please welcome our new straight neighbour', 0)
+    ('a straight neighbour taught me how to swim and I am grateful', 0)
     """
     if n < 1 or not 0 <= bias <= 1:
         raise ValueError(f"n must be at least 1 and bias a share between 0 and 1; got n={n}, bias={bias}")
@@ -57,6 +66,7 @@ def templates(n: int = 600, seed: int = 0, bias: float = 0.8) -> Comments:
             texts.append(_NEUTRAL[int(toxic) + 2 * int(rng.integers(2))].format(person=person))
             continue
         token = str(rng.choice(abused if (rng.random() < bias) == bool(toxic) else others))
-        texts.append(str(rng.choice(_TOXIC if toxic else _KIND)).format(token=token, person=person))
+        pattern = str(rng.choice(_EITHER if rng.random() < 0.4 else _TOXIC if toxic else _KIND))
+        texts.append(pattern.format(token=token, person=person))
     groups = pd.DataFrame({token: [f" {token} " in text for text in texts] for token in _TOKENS})
     return Comments(texts, y.astype(np.int64), groups)

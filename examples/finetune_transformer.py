@@ -1,0 +1,166 @@
+"""Fine-tune a whole transformer fairly: SenSeI in the space of its pooled embeddings.
+
+    python examples/finetune_transformer.py                      # a tiny BERT with random weights, nothing is
+    downloaded python examples/finetune_transformer.py --model bert-base-uncased --steps 1000
+
+The loop is one's own; the only new line adds `rho * fair(head, pooled)` to the loss. The sensitive directions are
+where the pooled embeddings of versions of a text differ (FACE). They move while the encoder is trained, so they are
+learned anew every `refresh` steps.
+"""
+
+import argparse
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from evenhand import evaluation, fair_metrics
+from evenhand.counterfactuals import TokenSwap
+from evenhand.datasets import templates
+from evenhand.regularizer import FairRegularizer
+from evenhand.search import GradientSearch
+from evenhand.variations import Variations
+
+
+class PooledClassifier(torch.nn.Module):
+    """A transformer, the mean over its word pieces, and a head on top: the head is what the regularizer looks at."""
+
+    def __init__(self, encoder, tokenizer, n_classes: int = 2, hidden: int = 64, max_length: int = 64) -> None:
+        super().__init__()
+        self.encoder, self.tokenizer, self.max_length = encoder, tokenizer, max_length
+        width = encoder.config.hidden_size
+        self.head = torch.nn.Sequential(
+            torch.nn.Linear(width, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, n_classes)
+        )
+
+    def pooled(self, texts: list[str]) -> torch.Tensor:
+        pieces = self.tokenizer(texts, padding=True, truncation=True, max_length=self.max_length, return_tensors="pt")
+        hidden = self.encoder(**pieces).last_hidden_state
+        mask = pieces["attention_mask"].unsqueeze(-1).to(hidden.dtype)
+        return (hidden * mask).sum(dim=1) / mask.sum(dim=1)
+
+    @torch.no_grad()
+    def embed(self, texts: list[str]) -> np.ndarray:
+        """Pooled embeddings in eval mode, a function list[str] -> array for `Variations.map`."""
+        was_training = self.training
+        self.eval()
+        vectors = torch.cat([self.pooled(texts[i : i + 256]) for i in range(0, len(texts), 256)]).numpy()
+        self.train(was_training)
+        return vectors
+
+    @torch.no_grad()
+    def toxic(self, texts: list[str]) -> np.ndarray:
+        return self.head(torch.as_tensor(self.embed(texts))).softmax(dim=1)[:, 1].numpy()
+
+
+def tiny_bert(texts: list[str], seed: int = 0):
+    """A BERT of two small layers with random weights and a vocabulary of the words of the texts."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = sorted(
+        {word for text in texts for word, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text.lower())}
+    )
+    vocabulary = {word: i for i, word in enumerate([*special, *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        config = BertConfig(
+            vocab_size=len(vocabulary),
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=64,
+        )
+        return BertModel(config), fast
+
+
+def finetune(
+    model: PooledClassifier,
+    texts: list[str],
+    y: np.ndarray,
+    seen: Variations,
+    *,
+    rho: float,
+    k: int = 6,
+    steps: int = 150,
+    batch_size: int = 32,
+    lr: float = 1e-3,
+    refresh: int = 25,
+    warm_up: float = 0.3,
+    seed: int = 0,
+) -> list[float]:
+    """Train encoder and head together; `seen` holds versions of some texts, as strings."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.as_tensor(y)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    search = GradientSearch(subspace_step=0.5, subspace_steps=5, full_steps=0)
+    fair, losses = None, []
+    model.train()
+    for step in range(steps):
+        if rho > 0 and step >= warm_up * steps and step % refresh == 0:  # first something to be fair about
+            metric = fair_metrics.face(seen.map(model.embed), k)
+            fair = FairRegularizer(metric, eps=0.0, search=search, generator=generator)
+        rows = torch.randint(len(texts), (batch_size,), generator=generator)
+        pooled = model.pooled([texts[i] for i in rows.tolist()])
+        loss = F.cross_entropy(model.head(pooled), labels[rows])
+        losses.append(loss.item())
+        if fair is not None:
+            loss = loss + rho * fair(model.head, pooled)  # the only new line
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    model.eval()
+    return losses
+
+
+def main(name: str | None = None, n: int = 400, steps: int = 150, rho: float = 5.0) -> dict[str, dict[str, float]]:
+    comments = templates(n, seed=0)
+    tokens = list(comments.groups.columns)
+    train, test = np.split(np.random.RandomState(0).permutation(n), [int(0.7 * n)])
+    texts, held_out = ([comments.texts[i] for i in rows] for rows in (train, test))
+    seen = TokenSwap(tokens)(texts)
+    versions = TokenSwap(tokens)(held_out)
+    scores = {}
+    for method, weight in (("plain", 0.0), ("SenSeI", rho)):
+        if name is None:
+            encoder, tokenizer = tiny_bert(comments.texts)
+        else:
+            from transformers import AutoModel, AutoTokenizer
+
+            encoder, tokenizer = AutoModel.from_pretrained(name), AutoTokenizer.from_pretrained(name)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = PooledClassifier(encoder, tokenizer)
+            losses = finetune(
+                model, texts, comments.y[train], seen, rho=weight, steps=steps, lr=1e-3 if name is None else 2e-5
+            )
+        toxic = versions.map(model.toxic)
+        scores[method] = {
+            "first loss": float(np.mean(losses[:5])),
+            "last loss": float(np.mean(losses[-5:])),
+            "BA": evaluation.balanced_accuracy(comments.y[test], (model.toxic(held_out) > 0.5).astype(int)),
+            "CTF": evaluation.ctf_std(toxic),
+            "PC": evaluation.prediction_consistency(toxic.map(lambda p: p > 0.5)),
+        }
+        print(f"{method:8s}" + "  ".join(f"{key} {value:.3f}" for key, value in scores[method].items()), flush=True)
+    return scores
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="a transformers model; default: a tiny BERT with random weights")
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--rho", type=float, default=5.0)
+    given = parser.parse_args()
+    main(given.model, steps=given.steps, rho=given.rho)

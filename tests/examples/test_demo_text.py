@@ -1,0 +1,28 @@
+"""The text demo, with counted words in the place of an encoder."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+from sklearn.feature_extraction.text import HashingVectorizer
+
+
+def load(name):
+    path = Path(__file__).resolve().parents[2] / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_demo_runs_and_shows_the_order_of_the_methods(capsys):
+    counts = HashingVectorizer(n_features=128, norm="l2")
+    scores = load("demo_text").main(n=300, steps=80, hidden=50, embed=lambda t: counts.transform(t).toarray())
+    printed = capsys.readouterr().out
+    assert "over 10 tokens, 5 known in training" in printed
+    assert "% toxic" in printed
+    assert set(scores) == {"Baseline", "Project", "CLP", "SenSeI"}
+    for score in scores.values():
+        assert all(np.isfinite(value) for value in score.values())
+    assert scores["SenSeI"]["CTF"] < scores["Baseline"]["CTF"]
+    assert scores["CLP"]["CTF"] < scores["Baseline"]["CTF"]

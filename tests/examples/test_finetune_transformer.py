@@ -1,0 +1,47 @@
+"""The example itself, with a tiny BERT of random weights: nothing is downloaded."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def example():
+    pytest.importorskip("transformers", reason="needs the extra text: pip install evenhand[text]")
+    return load("finetune_transformer")
+
+
+@pytest.mark.slow
+def test_fine_tuning_learns_and_versions_are_treated_more_alike(example):
+    scores = example.main(n=300, steps=120)
+    plain, fair = scores["plain"], scores["SenSeI"]
+    assert plain["last loss"] < 0.6 * plain["first loss"]
+    assert plain["BA"] > 0.8
+    assert fair["BA"] > 0.75
+    assert fair["CTF"] < 0.6 * plain["CTF"]
+
+
+def test_the_regularizer_reaches_the_encoder(example):
+    """The gradient of rho * fair(head, pooled) goes through the head into the transformer."""
+    from evenhand.fair_metrics import FairMetric
+    from evenhand.regularizer import FairRegularizer
+    from evenhand.search import GradientSearch
+
+    encoder, tokenizer = example.tiny_bert(["a gay editor", "a straight editor"])
+    model = example.PooledClassifier(encoder, tokenizer, hidden=8)
+    fair = FairRegularizer(FairMetric.euclidean(32), eps=0.1, search=GradientSearch(full_step=0.5, full_steps=3))
+    fair(model.head, model.pooled(["a gay editor", "a straight editor"])).backward()
+    assert float(model.head[0].weight.grad.abs().sum()) > 0
+    assert float(encoder.embeddings.word_embeddings.weight.grad.abs().sum()) > 0
