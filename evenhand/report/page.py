@@ -1,0 +1,64 @@
+"""The HTML page: template, style, script and the Vega runtime in one file."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from evenhand.report.charts import charts
+from evenhand.report.findings import LONG_NAMES, NAMES, Findings, compact, in_100, number
+
+
+def render(findings: Findings) -> str:
+    """The report. Everything that comes from the data is escaped; nothing is loaded from a network."""
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            "the report needs jinja2, altair and vl-convert: pip install 'evenhand[report]'"
+        ) from error
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "in_100": in_100, "percent": lambda value: f"{value:.1%}"}
+    specs = charts(findings)
+    return environment.get_template("report.html.j2").render(
+        f=findings,
+        names=NAMES,
+        long_names=LONG_NAMES,
+        style=_template("report.css"),
+        script=_template("report.js"),
+        runtime=_runtime(),
+        charts=specs,
+        charts_json=compact(specs),
+        dots=_dots,
+    )
+
+
+def _dots(share: float) -> list[dict[str, Any]]:
+    """A hundred people in ten rows of ten; the first ``share`` of them marked, the last perhaps in part."""
+    whole = round(share)
+    if whole == 0 and share > 0.05:
+        whole = 1
+    return [{"x": 8 + 16 * (i % 10), "y": 8 + 16 * (i // 10), "on": i < whole} for i in range(100)]
+
+
+def _template(name: str) -> str:
+    return files("evenhand.report").joinpath("templates", name).read_text("utf-8")
+
+
+@lru_cache(maxsize=1)
+def _runtime() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, from the installed vl-convert."""
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    known = vl_convert.get_vegalite_versions()
+    bundle: str = vl_convert.javascript_bundle(vl_version=version if version in known else known[-1])
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

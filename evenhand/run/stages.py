@@ -1,0 +1,288 @@
+"""The stages of a run, each kept when it is finished: models, frontier, choice, scores, audits, certificate."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.model_selection import PredefinedSplit
+from sklearn.pipeline import Pipeline
+
+from evenhand.audit import Audit, audit
+from evenhand.certificate import Certificate
+from evenhand.certify import certify
+from evenhand.estimators import ERMClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frontier import SearchedUnfairness, frontier
+from evenhand.persistence import load, save
+from evenhand.run.folder import Folder
+from evenhand.run.problem import Part, Problem
+from evenhand.run.versions import scores
+from evenhand.schema import Schema, encoded_names
+
+Say = Callable[[str], None]
+SWEEP_ROWS = 2000
+SCORE_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a run that change its results."""
+
+    rho: tuple[float, ...] = (1.0, 5.0, 15.0, 40.0)  # one value: no sweep
+    eps: float = 0.1
+    eps_certified: float = 0.01
+    max_accuracy_loss: float = 0.03
+    hidden: tuple[int, ...] = (100,)
+    steps: int = 800
+    batch_size: int = 500
+    lr: float = 2e-3
+    seed: int = 0
+    confidence: float = 0.95
+    sensr: bool = False  # also train SenSR, for comparison
+    sensr_eps: float = 0.1
+    certificate: bool = True
+    audit_rows: int = 400
+    certify_rows: int = 500
+
+
+METHODS = {
+    "plain": "Plain training",
+    "project": "Project",
+    "sensr": "SenSR",
+    "fair": "SenSeI",
+}
+
+
+@dataclass
+class Results:
+    """Everything that a report shows; plain values only, so that it can be read back from the folder."""
+
+    models: dict[str, Pipeline]
+    metrics: dict[str, Any]
+    frontier: list[dict[str, Any]]
+    certificate: dict[str, Any] | None
+
+
+def run(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs: int = 1) -> Results:
+    """All stages in order; those that are finished in the folder are read instead."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Found unknown categories")
+        sweep = _sweep(problem, settings, folder, say, jobs)
+        chosen = sweep["chosen"]
+        estimators: dict[str, Any] = {
+            "plain": ERMClassifier(**_common(settings)),
+            "project": ProjectClassifier(problem.fair_metric, **_common(settings)),
+            "fair": SenSeIClassifier(problem.fair_metric, rho=chosen["rho"], eps=settings.eps, **_common(settings)),
+        }
+        if settings.sensr:
+            estimators["sensr"] = SenSRClassifier(problem.fair_metric, eps=settings.sensr_eps, **_common(settings))
+        models = {name: _train(name, estimators[name], problem, folder, say) for name in METHODS if name in estimators}
+        held_out = inside(problem, problem.parts["held_out"])
+        metrics = _measure(problem, settings, models, held_out, folder, say)
+        metrics["chosen"] = chosen
+        certificate = None
+        if settings.certificate:
+            certificate = folder.stage(
+                "certificate", lambda: _certify(problem, settings, models["fair"], held_out, say)
+            )
+    return Results(models, metrics, sweep["table"], certificate)
+
+
+def inside(problem: Problem, part: Part) -> Part:
+    """The people whose categories were all seen in training: the others are outside the domain of the statements."""
+    kept = problem.box().contains(torch.from_numpy(part.X.to_numpy(dtype=np.float64))).numpy()
+    return Part(part.frame[kept], part.X[kept], part.y[kept])
+
+
+def _common(settings: Settings) -> dict[str, Any]:
+    return {
+        "hidden": settings.hidden,
+        "steps": settings.steps,
+        "batch_size": settings.batch_size,
+        "lr": settings.lr,
+        "random_state": settings.seed,
+    }
+
+
+def _sweep(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs: int) -> dict[str, Any]:
+    """Train for every rho, score on the validation part, choose by a stated rule."""
+    if len(settings.rho) == 1:
+        why = f"rho = {settings.rho[0]:g} was given; no other value was tried."
+        return {"table": [], "chosen": {"rho": settings.rho[0], "why": why}}
+
+    def make() -> dict[str, Any]:
+        say(f"trade-off: {len(settings.rho)} values of rho, judged on validation data")
+        train, validation = problem.parts["train"], problem.parts["validation"]
+        X = pd.concat([train.X, validation.X])
+        y = np.concatenate([train.y, validation.y])
+        folds = PredefinedSplit(np.r_[np.full(len(train.y), -1), np.zeros(len(validation.y), dtype=int)])
+        found = frontier(
+            SenSeIClassifier(problem.fair_metric, eps=settings.eps, **_common(settings)),
+            X,
+            y,
+            rho=list(settings.rho),
+            scores={"unfairness": SearchedUnfairness(eps=settings.eps_certified, rows=SWEEP_ROWS)},
+            cv=folds,
+            n_jobs=jobs,
+            directory=folder.path / "stages" / "frontier",
+            chain=max(2, -(-len(settings.rho) // max(1, jobs))),
+            progress=False,
+        )
+        choice = found.choose(max_accuracy_loss=settings.max_accuracy_loss)
+        columns = ["rho", "accuracy", "unfairness", "front"]
+        table = found.table[columns].to_dict("records")
+        return {"table": table, "chosen": {"rho": float(choice.params["rho"]), "why": choice.why}}
+
+    result: dict[str, Any] = folder.stage("sweep", make)
+    return result
+
+
+def _train(name: str, estimator: Any, problem: Problem, folder: Folder, say: Say) -> Pipeline:
+    """Fit one model on the train part, or read it if it is there."""
+    path = folder.path / "stages" / f"{name}.evenhand"
+    if path.exists():
+        kept: Pipeline = load(path)
+        return kept
+    train = problem.parts["train"]
+    started = time.perf_counter()
+    estimator.fit(train.X, train.y)
+    say(f"{METHODS[name]} trained in {time.perf_counter() - started:.0f} s")
+    model = Pipeline([("encode", problem.encoder), ("model", estimator)])
+    save(model, path, {"schema": problem.schema.to_json(), "seconds": time.perf_counter() - started})
+    return model
+
+
+def _measure(
+    problem: Problem, settings: Settings, models: dict[str, Pipeline], held_out: Part, folder: Folder, say: Say
+) -> dict[str, Any]:
+    """Scores and audits of every model on the held-out part."""
+    few = held_out.head(SCORE_ROWS)
+    groups = problem.groups(few)
+    measured: dict[str, Any] = {}
+    for name, model in models.items():
+
+        def of_one(name: str = name, model: Pipeline = model) -> dict[str, Any]:
+            result = scores(model, few.frame, few.y, groups, problem.questions)
+            people = held_out.head(settings.audit_rows).frame
+            found = search(model, people, problem, settings)
+            say(f"{METHODS[name]}: {found}")
+            result["audit"] = describe(found, people, problem.schema)
+            result["history"] = model[-1].history_.to_dict("list")
+            result["rho"] = getattr(model[-1], "rho", None)
+            return result
+
+        measured[name] = folder.stage(f"measure-{name}", of_one)
+    return {
+        "models": measured,
+        "rows": {name: len(part.y) for name, part in problem.parts.items()},
+        "held_out_inside": len(held_out.y),
+        "left_out": problem.left_out,
+        "columns": [asdict(column) for column in problem.schema.columns],
+        "schema": problem.schema.to_json(),
+        "directions": directions(problem.fair_metric, encoded_names(problem.encoder), problem.schema.sensitive),
+        "proxies": list(problem.proxies),
+        "questions": [question.name for question in problem.questions],
+        "settings": asdict(settings),
+    }
+
+
+def search(model: Pipeline, frame: pd.DataFrame, problem: Problem, settings: Settings) -> Audit:
+    """The audit of a Pipeline at the certified eps."""
+    return audit(model, frame, problem.fair_metric, settings.eps_certified, problem.box(), keep=60)
+
+
+def describe(found: Audit, frame: pd.DataFrame, schema: Schema, k: int = 60) -> dict[str, Any]:
+    """What the report needs of an audit: numbers, the distribution of d_Y, and the worst-treated people."""
+    pairs = found.pairs(k)
+    people = []
+    for row, line in pairs.iterrows():
+        changed = {}
+        for column in pairs.columns:
+            if column.endswith(" (worst)"):
+                name = column.removesuffix(" (worst)")
+                if _text(line[name]) != _text(line[column]):
+                    changed[name] = [_text(line[name]), _text(line[column])]
+        people.append(
+            {
+                "row": str(row),
+                "d_x": float(line["d_X"]),
+                "d_y": float(line["d_Y"]),
+                "prediction": schema.labels[int(line["prediction"])],
+                "prediction_worst": schema.labels[int(line["prediction_worst"])],
+                "changed": changed,
+                "record": {str(name): _text(value) for name, value in frame.loc[row].items()},
+            }
+        )
+    quantiles = np.quantile(found.d_y, np.linspace(0, 1, 101))
+    return {
+        "r_low": found.r_low,
+        "lower": found.lower,
+        "eps": found.eps,
+        "n": found.n,
+        "confidence": found.confidence,
+        "statement": str(found),
+        "mean_d_y": float(found.d_y.mean()),
+        "quantiles": quantiles.tolist(),
+        "people": people,
+    }
+
+
+def directions(metric: FairMetric, names: Sequence[tuple[str, str]], sensitive: Sequence[str]) -> list[dict[str, Any]]:
+    """What each sensitive direction is made of: the coordinates, and the coefficients of the inner models."""
+    described: list[dict[str, Any]] = [{"name": name, "kind": "column", "coefficients": []} for name in sensitive]
+    for model in metric.attribute_models:
+        for j in range(model.directions.shape[1]):
+            w = model.directions[:, j]
+            largest = [i for i in np.argsort(-np.abs(w)) if abs(w[i]) > 1e-9][:15]
+            suffix = f" ({j + 1} of {model.directions.shape[1]})" if model.directions.shape[1] > 1 else ""
+            described.append(
+                {
+                    "name": model.name + suffix,
+                    "kind": "proxy",
+                    "coefficients": [
+                        {
+                            "feature": f"{names[i][0]} = {names[i][1]}" if names[i][1] else names[i][0],
+                            "weight": float(w[i]),
+                        }
+                        for i in largest
+                    ],
+                }
+            )
+    return described
+
+
+def _certify(problem: Problem, settings: Settings, model: Pipeline, held_out: Part, say: Say) -> dict[str, Any]:
+    say("certificate: tuning and bounding (about a minute)")
+    tuning = inside(problem, problem.parts["tuning"])
+    try:
+        found: Certificate = certify(
+            model,
+            held_out.head(settings.certify_rows).frame,
+            problem.fair_metric,
+            settings.eps_certified,
+            problem.box(),
+            tuning.head(300).frame,
+            x_train=problem.parts["train"].frame,
+            confidence=settings.confidence,
+        )
+    except (ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
+        say(f"no certificate: {error}")
+        return {"refused": str(error)}
+    import json
+
+    result: dict[str, Any] = json.loads(found.to_json())
+    say(result["statement"])
+    return result
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return str(value)
