@@ -21,6 +21,11 @@ class Layer(NamedTuple):
 
 
 def affine_layers(model: object) -> list[Layer]:
+    """The layers of ``differentiable_layers`` as plain numbers."""
+    return [Layer(w.detach(), b.detach()) for w, b in differentiable_layers(model)]
+
+
+def differentiable_layers(model: object) -> list[Layer]:
     """The (W, b) of ``nn.Sequential`` of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten, in float64.
 
     BatchNorm (with the statistics of eval mode) is folded into its neighbours, Dropout vanishes. The result means
@@ -104,4 +109,4 @@ def _compose(outer: Layer, inner: Layer) -> Layer:
 def _wide(values: Tensor | None, size: int = 0) -> Tensor:
     if values is None:
         return torch.zeros(size, dtype=torch.float64)
-    return values.detach().to(dtype=torch.float64, device="cpu")
+    return values.to(dtype=torch.float64, device="cpu")

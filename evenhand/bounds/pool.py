@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Pool:
     def __init__(self) -> None:
         self._d_y: list[NDArray[np.float64]] = []
         self._d_x: list[NDArray[np.float64]] = []
-        self._person: list[NDArray[np.int64]] = []
+        self._person: list[NDArray[np.intp]] = []
         self.n = 0
 
     def add(self, d_y: ArrayLike, d_x: ArrayLike) -> None:
@@ -38,31 +41,45 @@ class Pool:
             raise ValueError("a candidate has a distance that is NaN or infinite; the model's outputs must be finite")
         if cost.size and cost.min() < 0:
             raise ValueError(f"a fair distance is negative ({cost.min():g}); d_X must be at least 0")
-        rows, gain, cost = _envelope(gain, cost)
+        rows, top, price = _envelope(gain, cost)
         self._person.append(rows + self.n)
-        self._d_y.append(gain)
-        self._d_x.append(cost)
-        self.n += len(np.asarray(d_y))
+        self._d_y.append(top)
+        self._d_x.append(price)
+        self.n += len(gain)
 
     def gains(self, lam: float) -> NDArray[np.float64]:
         """max_j (d_Y - lam * d_X) of each individual, at least 0: (n,)."""
         best = np.zeros(self.n)
         if self.n:
-            np.maximum.at(best, self._all(self._person), self._all(self._d_y) - lam * self._all(self._d_x))
+            np.maximum.at(best, _joined(self._person), _joined(self._d_y) - lam * _joined(self._d_x))
         return best
+
+    def choice(self, lam: float) -> tuple[Matrix, Matrix]:
+        """d_Y and d_X of each individual's maximiser at lam: two (n,)."""
+        d_y, d_x = np.zeros(self.n), np.zeros(self.n)
+        if self.n:
+            last = self._maximisers(lam)
+            person = _joined(self._person)[last]
+            d_y[person], d_x[person] = _joined(self._d_y)[last], _joined(self._d_x)[last]
+        return d_y, d_x
+
+    def _maximisers(self, lam: float) -> NDArray[np.intp]:
+        """Places of each individual's largest d_Y - lam * d_X where it is positive, the smallest d_X among equals."""
+        person, d_y, d_x = _joined(self._person), _joined(self._d_y), _joined(self._d_x)
+        gain = d_y - lam * d_x
+        order = np.lexsort((-d_x, gain, person))
+        last = order[np.flatnonzero(np.diff(person[order], append=-1))]
+        return last[gain[last] > 0]
 
     def minimise(self, eps: float) -> PoolValue:
         """The exact value: a convex piecewise linear function of lam, by bisection on its slope, ending at a kink."""
         if self.n == 0:
             raise ValueError("the pool is empty: add the candidates of at least one individual")
-        person, d_y, d_x = self._all(self._person), self._all(self._d_y), self._all(self._d_x)
+        d_y, d_x = _joined(self._d_y), _joined(self._d_x)
 
         def line(lam: float) -> tuple[float, float]:
             """Value at 0 and slope of a line that touches the function from below at lam."""
-            gain = d_y - lam * d_x
-            order = np.lexsort((-d_x, gain, person))  # last of each person: its largest gain, then the smallest d_x
-            last = order[np.flatnonzero(np.diff(person[order], append=-1))]
-            last = last[gain[last] > 0]
+            last = self._maximisers(lam)
             return float(d_y[last].sum() / self.n), float(eps - d_x[last].sum() / self.n)
 
         low, high = 0.0, 1.0
@@ -85,14 +102,14 @@ class Pool:
             else:
                 high, at_high = lam, middle
 
-    @staticmethod
-    def _all(parts: list[NDArray[np.float64]] | list[NDArray[np.int64]]) -> NDArray[np.float64]:
-        if len(parts) > 1:
-            parts[:] = [np.concatenate(parts)]  # type: ignore[arg-type]
-        return parts[0]  # type: ignore[return-value]
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    if len(parts) > 1:
+        parts[:] = [np.concatenate(parts)]
+    return parts[0]
 
 
-def _envelope(gain: NDArray[np.float64], cost: NDArray[np.float64]) -> tuple[NDArray[np.int64], ...]:
+def _envelope(gain: Matrix, cost: Matrix) -> tuple[NDArray[np.intp], Matrix, Matrix]:
     """(row, d_Y, d_X) of the candidates on each row's upper concave envelope through (0, 0); others never win.
 
     By repeated passes: a candidate goes when it lies on or below the line between its kept neighbours.

@@ -54,7 +54,9 @@ def tune(
     return descend(problem, objective, start or start_multipliers(problem), steps, lr, progress=progress)
 
 
-def uniform_bound(problem: Problem, eps: float, lam: float | None = None, steps: int = 200) -> Tuned:
+def uniform_bound(
+    problem: Problem, eps: float, lam: float | None = None, start: Multipliers | None = None, steps: int = 500
+) -> Tuned:
     """min of lam*eps + b with r_lam(x) <= b for *every* x in Dom, at a given lam or over all lam.
 
     With the person as reference and the whole fibre as one cell every linear term vanishes, and what is left is
@@ -66,10 +68,10 @@ def uniform_bound(problem: Problem, eps: float, lam: float | None = None, steps:
     def objective(m: Multipliers, root: Tensor, step: int) -> Tensor:
         return m.lam * eps + (m.gam * width).sum() + (m.th * span).sum()
 
-    start = start_multipliers(problem)
+    first = start if start is not None else start_multipliers(problem)
     if lam is not None:
-        start = _with_lam(problem, start, lam)
-    return descend(problem, objective, start, steps, lr=0.1, fixed_lam=lam is not None)
+        first = _with_lam(problem, first, lam)
+    return descend(problem, objective, first, steps, lr=0.3, fixed_lam=lam is not None)
 
 
 def descend(
@@ -102,7 +104,7 @@ def descend(
         barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()  # 0 for a diagonal S
         weight = 10 ** (-1.7 - 2.3 * min(1.0, step / (0.8 * steps)))
         optimiser.zero_grad(set_to_none=True)
-        (value / value.detach().abs() + weight * barrier).backward()  # type: ignore[no-untyped-call]
+        (value / value.detach().abs() + weight * barrier).backward()
         _careful_step(problem, log, optimiser)
         if progress is not None and step % 20 == 0:
             progress(f"tuning step {step}/{steps}: {value.item():.4g}")

@@ -1,0 +1,245 @@
+"""audit(): a lower bound on R(h), with the worst-treated people. It can refute fairness; it never claims it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenhand.bounds.attack import Attack, candidates, plan
+from evenhand.bounds.confidence import UpperBound, betting_upper
+from evenhand.bounds.domain import Box
+from evenhand.bounds.moves import choose_move
+from evenhand.bounds.pool import Pool
+from evenhand.bounds.problem import Geometry
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.subject import Subject
+
+TUNING_ROWS = 256  # the first rows choose where to search and which move the confidence bound is about
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """R(h) is at least ``r_low`` on the sample and, with the stated confidence, at least ``lower`` in general."""
+
+    r_low: float
+    lower: float
+    lam: float  # where the dual of the found candidates has its minimum
+    eps: float
+    n: int
+    confidence: float
+    tau: float
+    share: float  # of individuals whose output moves by more than tau at lam
+    d_y: NDArray[np.float64] = field(repr=False)  # (n,) each person's worst case at lam
+    d_x: NDArray[np.float64] = field(repr=False)
+    rows: NDArray[np.intp] = field(repr=False)  # the worst-treated, worst first
+    _worst: dict[str, Any] = field(repr=False, default_factory=dict)
+
+    def __str__(self) -> str:
+        return (
+            f"R(h) >= {self.r_low:.3g} at eps={self.eps:g} (n={self.n:,}); "
+            f"{self.share:.0%} of individuals move by more than {self.tau:g}"
+        )
+
+    __repr__ = __str__
+
+    def pairs(self, k: int = 10) -> pd.DataFrame:
+        """The k worst-treated individuals and their worst cases side by side, one a line, in the user's own units.
+
+        Only columns that changed for somebody are shown; ``changed`` says what changed for whom.
+        """
+        k = min(k, len(self.rows))
+        original, worst = self._worst["original"].iloc[:k], self._worst["worst"].iloc[:k]
+        frame = pd.DataFrame(
+            {
+                "d_X": self._worst["d_x"][:k],
+                "d_Y": self._worst["d_y"][:k],
+                "prediction": self._worst["prediction"][:k],
+                "prediction_worst": self._worst["prediction_worst"][:k],
+            },
+            index=pd.Index(self._worst["labels"][:k], name="row"),
+        )
+        differs = {column: _differs(original[column], worst[column]) for column in original.columns}
+        frame["changed"] = [
+            "; ".join(
+                f"{column}: {_show(original[column].iloc[i])} -> {_show(worst[column].iloc[i])}"
+                for column in original.columns
+                if differs[column][i]
+            )
+            for i in range(k)
+        ]
+        for column in original.columns:
+            if differs[column].any():
+                frame[column] = original[column].to_numpy()
+                frame[f"{column} (worst)"] = worst[column].to_numpy()
+        return frame
+
+
+def audit(
+    model: Any,
+    x: Any,
+    fair_metric: FairMetric | None = None,
+    eps: float = 0.1,
+    bounds: Any = None,
+    *,
+    output_distance: OutputDistance = mean_squared_logits,
+    confidence: float = 0.95,
+    tau: float = 0.5,
+    interval: UpperBound = betting_upper,
+    keep: int = 100,
+    chunk: int = 1024,
+    progress: bool = False,
+) -> Audit:
+    """Search the worst case of everybody and bound R(h) from below.
+
+    model: an estimator, a Pipeline that ends in one, an nn.Module or any function of x (n, d). With gradients where the
+    model has them, by candidates otherwise. x: a frame, an array, or an iterable of such parts for data that do not fit
+    in memory. bounds: (low, high) or a Box, in the units that the model sees; estimators of ours bring their own, and
+    their fair_metric. The first rows choose where to search, so they take no part in the confidence bound ``lower``.
+    """
+    subject = Subject.of(model)
+    parts = _parts(x, chunk)
+    first = next(parts, None)
+    if first is None or len(first) == 0:
+        raise ValueError("x is empty; an audit needs at least one individual")
+    head = subject.encode(first)
+    attack = _attack(subject, head, fair_metric, bounds, output_distance)
+    tuning = head[: min(TUNING_ROWS, max(1, len(head) // 4))]
+    attack = _with_neighbours(attack, tuning)
+    lams = plan(attack, tuning, eps)
+    move = choose_move(*_distances(attack, tuning, eps, lams), eps)
+    pool, worst = Pool(), _Worst(keep, move.lam)
+    moved_y, moved_x, seen = [], [], 0
+    while first is not None:
+        encoded = head if seen == 0 else subject.encode(first)
+        check_inside(attack.geometry.box, encoded)
+        for start in range(0, len(encoded), chunk):
+            rows = encoded[start : start + chunk]
+            found = candidates(attack, rows, eps, lams)
+            d_y, d_x = attack.distances(rows, found)
+            pool.add(d_y.numpy(), d_x.numpy())
+            worst.add(seen + start, first, start, rows, found, d_y, d_x)
+            chosen_y, chosen_x = move(d_y.numpy(), d_x.numpy())
+            moved_y.append(chosen_y)
+            moved_x.append(chosen_x)
+        seen += len(encoded)
+        if progress:
+            print(f"audit: {seen:,} individuals, R(h) >= {pool.minimise(eps).value:.4g}", file=sys.stderr)
+        first = next(parts, None)
+    value = pool.minimise(eps)
+    at_y, at_x = pool.choice(value.lam)
+    tail = slice(len(tuning) if seen > 2 * len(tuning) else 0, None)
+    fresh_y, fresh_x = np.concatenate(moved_y)[tail], np.concatenate(moved_x)[tail]
+    lower = move.lower(fresh_y, fresh_x, eps, 1 - confidence, interval) if seen > 2 * len(tuning) else 0.0
+    return Audit(
+        r_low=value.value,
+        lower=lower,
+        lam=value.lam,
+        eps=eps,
+        n=seen,
+        confidence=confidence,
+        tau=tau,
+        share=float((at_y > tau).mean()),
+        d_y=at_y,
+        d_x=at_x,
+        rows=worst.numbers(),
+        _worst=worst.frames(subject),
+    )
+
+
+def _attack(
+    subject: Subject, head: Tensor, fair_metric: FairMetric | None, bounds: Any, output_distance: OutputDistance
+) -> Attack:
+    metric = fair_metric if fair_metric is not None else subject.fair_metric
+    if metric is None:
+        raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
+    metric.check_width(head)
+    box = Box.of(bounds if bounds is not None else subject.bounds, head.shape[1])
+    return Attack(subject.outputs, Geometry(metric, box), output_distance, subject.module is not None)
+
+
+def _with_neighbours(attack: Attack, tuning: Tensor) -> Attack:
+    return Attack(attack.outputs, attack.geometry, attack.output_distance, attack.differentiable, tuning)
+
+
+def _distances(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> tuple[NDArray[Any], NDArray[Any]]:
+    d_y, d_x = attack.distances(x, candidates(attack, x, eps, lams))
+    return d_y.numpy(), d_x.numpy()
+
+
+def check_inside(box: Box, x: Tensor) -> None:
+    outside = ~box.contains(x)
+    if outside.any():
+        slack = 1e-6 * (1 + box.low.abs().maximum(box.high.abs()))
+        off = ((x < box.low - slack) | (x > box.high + slack)).any(0).nonzero()[:, 0].tolist()
+        where = f"in column(s) {off[:10]}" if off else "in their binary or one-hot columns"
+        raise ValueError(
+            f"{int(outside.sum())} of {len(x)} rows lie outside the bounds, {where}; widen the bounds, "
+            "or leave these individuals out and say so"
+        )
+
+
+def _parts(x: Any, chunk: int) -> Iterator[Any]:
+    """Parts of a frame or array, or the parts that an iterable gives."""
+    if hasattr(x, "shape") or isinstance(x, list):
+        whole = np.asarray(x) if isinstance(x, list) else x
+        for start in range(0, whole.shape[0], chunk):
+            yield whole.iloc[start : start + chunk] if hasattr(whole, "iloc") else whole[start : start + chunk]
+    else:
+        yield from x
+
+
+class _Worst:
+    """The worst-treated people so far, with their worst cases."""
+
+    def __init__(self, keep: int, lam: float) -> None:
+        self.keep, self.lam = keep, lam
+        self.entries: list[tuple[float, int, Any, Any, Tensor, Tensor, float, float]] = []
+
+    def add(self, offset: int, source: Any, start: int, x: Tensor, found: Tensor, d_y: Tensor, d_x: Tensor) -> None:
+        gain, best = (d_y - self.lam * d_x).max(1)
+        for i in gain.topk(min(self.keep, len(x))).indices.tolist():
+            j = int(best[i])
+            label = source.index[start + i] if hasattr(source, "index") and hasattr(source, "iloc") else offset + i
+            row = source.iloc[[start + i]] if hasattr(source, "iloc") else None
+            entry = (float(gain[i]), offset + i, label, row, x[i], found[i, j], float(d_y[i, j]), float(d_x[i, j]))
+            self.entries.append(entry)
+        self.entries.sort(key=lambda entry: (-entry[0], entry[1]))
+        del self.entries[self.keep :]
+
+    def numbers(self) -> NDArray[np.intp]:
+        return np.array([entry[1] for entry in self.entries], dtype=np.intp)
+
+    def frames(self, subject: Subject) -> dict[str, Any]:
+        x = torch.stack([entry[4] for entry in self.entries])
+        x_worst = torch.stack([entry[5] for entry in self.entries])
+        rows = [entry[3] for entry in self.entries]
+        source = pd.concat(rows) if all(isinstance(row, pd.DataFrame) for row in rows) else None
+        return {
+            "original": subject.decode(x.numpy(), source),
+            "worst": subject.decode(x_worst.numpy(), source),
+            "labels": [entry[2] for entry in self.entries],
+            "d_y": [entry[6] for entry in self.entries],
+            "d_x": [entry[7] for entry in self.entries],
+            "prediction": subject.predictions(x),
+            "prediction_worst": subject.predictions(x_worst),
+        }
+
+
+def _differs(original: pd.Series, worst: pd.Series) -> NDArray[np.bool_]:
+    if pd.api.types.is_numeric_dtype(original) and pd.api.types.is_numeric_dtype(worst):
+        a, b = original.to_numpy(dtype=np.float64), worst.to_numpy(dtype=np.float64)
+        return np.asarray(np.abs(a - b) > 1e-6 * (1 + np.abs(a)))
+    return np.asarray(original.astype(str).to_numpy() != worst.astype(str).to_numpy())
+
+
+def _show(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)

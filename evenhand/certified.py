@@ -1,0 +1,160 @@
+"""Training for the certificate: the upper bound of R(h) is differentiable in the weights, so it can be minimised."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenhand.bounds.branch import default_cells
+from evenhand.bounds.domain import Box
+from evenhand.bounds.layers import Layer, differentiable_layers
+from evenhand.bounds.problem import Problem
+from evenhand.bounds.quadratic_dual import Multipliers, curvature, make_rows, start_multipliers
+from evenhand.bounds.readout import readout
+from evenhand.bounds.solver import Solver, penalty
+from evenhand.bounds.tuning import differentiable_value, tune
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.output_distances import mean_squared_logits
+
+
+class CertifiedRegularizer(nn.Module):
+    """An upper bound of R(h) on the batch, to be added to a loss: ``loss + rho_c * certified(model, x)``.
+
+    model: an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten layers. The multipliers of the
+    bound are parameters of this module: give them to the optimiser, with a step of about 0.03. Where a step of the
+    weights leaves S > 0, they are raised until it holds again, so that the value is always a true upper bound.
+    """
+
+    log_multipliers: nn.ParameterList
+
+    def __init__(self, fair_metric: FairMetric, eps: float, bounds: Any, model: nn.Module, iterations: int = 8) -> None:
+        super().__init__()
+        self.fair_metric, self.eps, self.iterations = fair_metric, eps, iterations
+        self.box = Box.of(bounds, fair_metric.d)
+        start = start_multipliers(self._problem(model))
+        self.log_multipliers = nn.ParameterList([t.detach().log() for t in start.tensors()])
+
+    @property
+    def lam(self) -> float:
+        return math.exp(self.log_multipliers[0].item())
+
+    def tune(self, model: nn.Module, x: Tensor, steps: int = 100) -> None:
+        """Choose the multipliers for the model as it is."""
+        problem = _frozen(self._problem(model))
+        tuned = tune(problem, x.detach().to(torch.float64), self.eps, steps=steps, iterations=6)
+        with torch.no_grad():
+            for log, value in zip(self.log_multipliers, tuned.multipliers.tensors(), strict=True):
+                log.copy_(value.log())
+
+    def forward(self, model: nn.Module, x: Tensor) -> Tensor:
+        """lam*eps + mean over the batch of an upper bound of r_lam: a scalar, float64."""
+        problem = self._problem(model)
+        x = x.detach().to(device="cpu", dtype=torch.float64)
+        self._keep_positive_definite(problem)
+        m = self._multipliers()
+        root = torch.linalg.cholesky(curvature(problem, m))
+        units = penalty(problem, m)
+        with torch.no_grad():
+            fixed = _frozen(problem)
+            solver = Solver(fixed, m.map(torch.Tensor.detach), verify=False)
+            first = [max(1, count // 2) for count in default_cells(problem)]
+            rows = make_rows(fixed, x, fixed.grid(len(x), first))
+            u, _ = solver.improve(rows, None, self.iterations)
+            worst = _worst_cell(solver.value(rows, u), rows.cells.person, len(x))
+            relative = u[worst] / units
+            cells = rows.cells[worst]
+        value = differentiable_value(problem, m, root, make_rows(problem, x, cells), relative * units)
+        return m.lam * self.eps + value.clamp(min=0).mean()
+
+    def _problem(self, model: nn.Module) -> Problem:
+        layers = readout(mean_squared_logits, differentiable_layers(model)).layers
+        return Problem(layers, self.fair_metric, self.box)
+
+    def _multipliers(self) -> Multipliers:
+        values = [log.exp() for log in self.log_multipliers]
+        return Multipliers(values[0], values[1:-2], values[-2], values[-1])
+
+    @torch.no_grad()
+    def _keep_positive_definite(self, problem: Problem) -> None:
+        for _ in range(400):
+            s = curvature(problem, self._multipliers())
+            if int(torch.linalg.cholesky_ex(s - 1e-6 * torch.diag(s.diagonal())).info) == 0:
+                return
+            for i, log in enumerate(self.log_multipliers):
+                hidden = 0 < i < len(self.log_multipliers) - 2
+                log += 0.005 if hidden else 0.02
+        raise RuntimeError("the weights moved too far in one step: S cannot be made positive definite; lower the step")
+
+
+def certified_fine_tune(
+    module: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    fair_metric: FairMetric,
+    eps: float,
+    bounds: Any,
+    rho_c: float = 3.0,
+    steps: int = 400,
+    *,
+    batch_size: int = 500,
+    people: int = 32,
+    lr: float = 2e-3,
+    loss: Callable[[Tensor, Tensor], Tensor] = nn.functional.cross_entropy,
+    balanced: bool = True,
+    generator: torch.Generator | None = None,
+    progress: bool = False,
+) -> float:
+    """Minimise loss + rho_c * (upper bound of R(h)) over the module's weights, in place; seconds on a small net.
+
+    batch_size rows for the loss (each class equally represented when ``balanced``), ``people`` of them for the bound.
+    Returns the CPU seconds it took.
+    """
+    began = time.process_time()
+    generator = generator if generator is not None else torch.Generator().manual_seed(0)
+    pick = _picker(y, batch_size, balanced, generator)
+    certified = CertifiedRegularizer(fair_metric, eps, bounds, module)
+    certified.tune(module, x[pick()[:people]], steps=60)
+    groups = [{"params": list(module.parameters()), "lr": lr}, {"params": list(certified.parameters()), "lr": 0.03}]
+    optimiser = torch.optim.Adam(groups, betas=(0.9, 0.99))
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=0.0)
+    for step in range(steps):
+        rows = pick()
+        some = rows[torch.randperm(len(rows), generator=generator)[:people]]
+        bound = certified(module, x[some])
+        fit = loss(module(x[rows]), y[rows])
+        optimiser.zero_grad(set_to_none=True)
+        (fit + rho_c * bound.to(fit.dtype)).backward()
+        optimiser.step()
+        schedule.step()
+        if progress and step % 50 == 0:
+            print(f"certified step {step}/{steps}: loss {fit.item():.4g}, bound {bound.item():.4g}")
+    return time.process_time() - began
+
+
+def _picker(y: Tensor, size: int, balanced: bool, generator: torch.Generator) -> Callable[[], Tensor]:
+    if not balanced or y.is_floating_point():
+        return lambda: torch.randint(len(y), (size,), generator=generator)
+    classes = [(y == c).nonzero()[:, 0] for c in y.unique()]
+    each = max(1, size // len(classes))
+    return lambda: torch.cat([rows[torch.randint(len(rows), (each,), generator=generator)] for rows in classes])
+
+
+def _worst_cell(value: Tensor, person: Tensor, n: int) -> Tensor:
+    """The row with the largest value of each person: (n,)."""
+    order = torch.argsort(value, stable=True)
+    worst = torch.zeros(n, dtype=torch.long)
+    worst[person[order]] = order  # the last write wins, and it is the largest
+    return worst
+
+
+def _frozen(problem: Problem) -> Problem:
+    """The same problem with plain weights."""
+    frozen = Problem.__new__(Problem)
+    frozen.__dict__.update(problem.__dict__)
+    frozen.layers = [Layer(w.detach(), b.detach()) for w, b in problem.layers]
+    return frozen

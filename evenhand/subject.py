@@ -1,0 +1,194 @@
+"""The model under audit, whatever it is: an estimator, a Pipeline around one, an nn.Module or any callable."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from torch import Tensor, nn
+
+from evenhand.fair_metrics.metric import FairMetric
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model as the audit sees it: a function from encoded features to outputs, both float64."""
+
+    outputs: Callable[[Tensor], Tensor]  # (n, d) -> (n, K), logits for classifiers
+    module: nn.Module | None  # None: a black box without gradients
+    classes: NDArray[Any] | None
+    fair_metric: FairMetric | None  # what the estimator was trained with, where it says so
+    bounds: Any
+    preprocessing: Pipeline | None  # the steps of a Pipeline before the estimator
+
+    @classmethod
+    def of(cls, model: Any) -> Subject:
+        preprocessing = None
+        if isinstance(model, Pipeline):
+            preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
+        metric, bounds = getattr(model, "fair_metric_", None), getattr(model, "bounds_", None)
+        classes = getattr(model, "classes_", None)
+        module = model if isinstance(model, nn.Module) else getattr(model, "module_", None)
+        if isinstance(module, nn.Module):
+            wide = copy.deepcopy(module).to(device="cpu", dtype=torch.float64).eval()
+            for parameter in wide.parameters():
+                parameter.requires_grad_(False)
+            return cls(lambda x: _columns(wide(x)), wide, classes, metric, bounds, preprocessing)
+        outputs = _black_box(model)
+        return cls(outputs, None, classes, metric, bounds, preprocessing)
+
+    def encode(self, x: Any) -> Tensor:
+        """The rows as the model sees them: (n, d), float64, finite."""
+        values = x if self.preprocessing is None else self.preprocessing.transform(x)
+        if isinstance(values, Tensor):
+            encoded = values.detach().to(device="cpu", dtype=torch.float64)
+        else:
+            dense = values.toarray() if hasattr(values, "toarray") else values
+            encoded = torch.from_numpy(np.array(dense, dtype=np.float64))
+        if encoded.ndim != 2:
+            raise ValueError(f"x must be (individuals, features); got shape {tuple(encoded.shape)}")
+        if not bool(torch.isfinite(encoded).all()):
+            bad = int((~torch.isfinite(encoded)).any(1).sum())
+            raise ValueError(f"{bad} of {len(encoded)} rows hold NaN or infinity; impute or drop them first")
+        return encoded
+
+    def decode(self, encoded: NDArray[np.float64], x: Any) -> pd.DataFrame:
+        """Encoded rows in the user's own units and categories, as far as the preprocessing can be undone."""
+        if self.preprocessing is not None:
+            return _undo(self.preprocessing, encoded)
+        names = list(x.columns) if hasattr(x, "columns") else None
+        if names is None or len(names) != encoded.shape[1]:
+            names = [f"x{j}" for j in range(encoded.shape[1])]
+        return pd.DataFrame(encoded, columns=[str(name) for name in names])
+
+    def predictions(self, x: Tensor) -> NDArray[Any]:
+        """What the user would call the model's answer for each encoded row."""
+        with torch.no_grad():
+            h = self.outputs(x)
+        if h.shape[1] == 1:
+            return h[:, 0].numpy()
+        best = h.argmax(1).numpy()
+        return np.asarray(self.classes)[best] if self.classes is not None and len(self.classes) == h.shape[1] else best
+
+
+def _black_box(model: Any) -> Callable[[Tensor], Tensor]:
+    """Outputs of anything callable; of probabilities the logarithms, which are logits."""
+    if hasattr(model, "predict_proba"):
+        names = getattr(model, "feature_names_in_", None)
+
+        def log_probability(x: Tensor) -> Tensor:
+            rows = x.detach().numpy()
+            given = rows if names is None else pd.DataFrame(rows, columns=names)
+            p = np.asarray(model.predict_proba(given), dtype=np.float64)
+            return torch.from_numpy(np.log(np.clip(p, 1e-12, 1.0)))
+
+        return log_probability
+    call = model.predict if hasattr(model, "predict") else model
+    if not callable(call):
+        raise TypeError(
+            f"model must be an estimator, an nn.Module or a function of x (n, d); got {type(model).__name__}"
+        )
+
+    def outputs(x: Tensor) -> Tensor:
+        h = call(x.detach().to(torch.get_default_dtype()))
+        h = h.detach() if isinstance(h, Tensor) else torch.from_numpy(np.array(h, dtype=np.float64))
+        if h.shape[0] != x.shape[0]:
+            raise ValueError(f"the model gave {tuple(h.shape)} for {x.shape[0]} rows; it must give one output a row")
+        return _columns(h.to(device="cpu", dtype=torch.float64))
+
+    return outputs
+
+
+def _columns(h: Tensor) -> Tensor:
+    return h[:, None] if h.ndim == 1 else h
+
+
+def _undo(step: Any, values: NDArray[np.float64]) -> pd.DataFrame:
+    """inverse_transform of a Pipeline or ColumnTransformer, column by column; what cannot be undone stays encoded."""
+    if isinstance(step, Pipeline):
+        frame: pd.DataFrame | None = None
+        for _, part in reversed(step.steps):
+            if part in (None, "passthrough"):
+                continue
+            frame = _undo(part, values)
+            try:
+                values = frame.to_numpy(dtype=np.float64)
+            except (TypeError, ValueError):
+                return frame  # categories: there is nothing numeric left to undo
+        return frame if frame is not None else pd.DataFrame(values)
+    if isinstance(step, ColumnTransformer):
+        return _undo_columns(step, values)
+    names = getattr(step, "feature_names_in_", None)
+    if hasattr(step, "inverse_transform"):
+        undone = np.asarray(step.inverse_transform(values))
+        names = names if names is not None else [f"x{j}" for j in range(undone.shape[1])]
+        return pd.DataFrame(undone, columns=[str(name) for name in names]).infer_objects()
+    names = step.get_feature_names_out() if hasattr(step, "get_feature_names_out") else range(values.shape[1])
+    return pd.DataFrame(values, columns=[str(name) for name in names])
+
+
+def _undo_columns(step: ColumnTransformer, values: NDArray[np.float64]) -> pd.DataFrame:
+    parts: dict[str, Any] = {}
+    encoded_names = [str(name) for name in step.get_feature_names_out()]
+    known = [str(name) for name in getattr(step, "feature_names_in_", range(step.n_features_in_))]
+    for name, transformer, columns in step.transformers_:
+        where = step.output_indices_.get(name)
+        if where is None or where.stop == where.start or transformer == "drop":
+            continue
+        chosen = _column_names(columns, known)
+        block = values[:, where]
+        if transformer == "passthrough":
+            undone: Any = block
+        elif hasattr(transformer, "inverse_transform"):
+            undone = _undo_part(transformer, block)
+        else:
+            parts.update({encoded_names[where.start + j]: block[:, j] for j in range(block.shape[1])})
+            continue
+        parts.update({str(column): undone[:, j] for j, column in enumerate(chosen)})
+    frame = pd.DataFrame(parts)
+    order = [name for name in known if name in frame.columns]
+    return frame[order + [name for name in frame.columns if name not in order]].infer_objects()
+
+
+def _undo_part(transformer: Any, block: Any) -> Any:
+    """inverse_transform of one transformer or of a Pipeline of them; a SimpleImputer changes nothing that is there."""
+    if isinstance(transformer, Pipeline):
+        for _, part in reversed(transformer.steps):
+            block = _undo_part(part, block)
+        return block
+    if transformer in (None, "passthrough") or isinstance(transformer, SimpleImputer):
+        return block
+    return np.asarray(transformer.inverse_transform(_categories(transformer, block)))
+
+
+def _column_names(columns: Any, known: list[str]) -> list[str]:
+    """The names behind a ColumnTransformer's columns: a name, a position, or a list, mask or slice of them."""
+    if isinstance(columns, str | int):
+        columns = [columns]
+    if not isinstance(columns, slice) and all(isinstance(column, str) for column in columns):
+        return [str(column) for column in columns]
+    return [str(name) for name in np.asarray(known)[columns]]
+
+
+def _categories(transformer: Any, block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One-hot columns as the encoder wrote them: the largest of each feature is 1."""
+    if not hasattr(transformer, "categories_") or not hasattr(transformer, "drop_idx_"):
+        return block
+    if transformer.drop_idx_ is not None:
+        return np.round(block)
+    whole, start = np.zeros_like(block), 0
+    rare = getattr(transformer, "infrequent_categories_", [None] * len(transformer.categories_))
+    for categories, together in zip(transformer.categories_, rare):
+        stop = start + len(categories) - (0 if together is None else len(together) - 1)  # rare ones share a column
+        whole[np.arange(len(block)), start + block[:, start:stop].argmax(1)] = 1.0
+        start = stop
+    return whole

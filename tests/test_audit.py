@@ -1,0 +1,160 @@
+"""The audit against closed forms, and its promises: any model, any chunking, the user's own units, never the word fair."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from torch import nn
+
+from evenhand.audit import audit
+from evenhand.bounds.domain import Box
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.output_distances import squared_error, total_variation
+
+A, C = 0.7, 0.5
+METRIC = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
+
+
+def linear_model():
+    model = nn.Linear(2, 1, bias=False).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[A, C]]))
+    return model
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.uniform(-1, 1, n), rng.uniform(-3, 3, n)])
+
+
+def exact(x, eps):
+    """R of h = a x_0 + c x_1 with x_0 free in [-1, 1]: (sqrt(mean s^2) + c sqrt(eps))^2, s = a (1 + |x_0|)."""
+    s = A * (1 + np.abs(x[:, 0]))
+    return (np.sqrt((s**2).mean()) + C * np.sqrt(eps)) ** 2
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.01, 0.1])
+def test_a_linear_model_is_audited_almost_exactly(eps):
+    x = people(200)
+    found = audit(linear_model(), x, METRIC, eps, ([-1.0, -9.0], [1.0, 9.0]))
+    assert found.r_low <= exact(x, eps) + 1e-9
+    assert found.r_low >= 0.98 * exact(x, eps)
+    assert 0 < found.lower <= exact(people(100_000, 1), eps)
+
+
+def test_black_boxes_are_audited_too():
+    x = people(200)
+    bounds = ([-1.0, -9.0], [1.0, 9.0])
+    found = audit(lambda rows: np.asarray(rows) @ np.array([A, C]), x, METRIC, 0.01, bounds)
+    assert 0.9 * exact(x, 0.01) <= found.r_low <= exact(x, 0.01) + 1e-6
+    forest = RandomForestClassifier(20, max_depth=4, random_state=0).fit(x, x[:, 0] + x[:, 1] > 0)
+    probability = audit(forest, x, METRIC, 0.01, bounds, output_distance=total_variation)
+    assert 0.2 < probability.r_low <= 1
+    blind = LogisticRegression().fit(np.column_stack([0 * x[:, 0], x[:, 1]]), x[:, 1] > 0)
+    assert audit(blind, x, METRIC, 0.0, bounds).r_low < 1e-9  # ignores the sensitive column, nothing else is free
+
+
+def test_strength_does_not_depend_on_n_and_chunks_do_not_matter():
+    x = people(600)
+    bounds = ([-1.0, -9.0], [1.0, 9.0])
+    whole = audit(linear_model(), x, METRIC, 0.01, bounds)
+    parts = audit(linear_model(), (x[i : i + 150] for i in range(0, 600, 150)), METRIC, 0.01, bounds, chunk=64)
+    assert parts.n == 600
+    assert parts.r_low == pytest.approx(whole.r_low, rel=0.01)
+    few = audit(linear_model(), x[:50], METRIC, 0.01, bounds)
+    assert few.r_low == pytest.approx(exact(x[:50], 0.01), rel=0.02)
+
+
+def test_a_model_that_ignores_the_sensitive_column_has_nothing_to_find_at_eps_zero():
+    model = linear_model()
+    with torch.no_grad():
+        model.weight[0, 0] = 0.0
+    found = audit(model, people(50), METRIC, 0.0, ([-1.0, -9.0], [1.0, 9.0]))
+    assert found.r_low == pytest.approx(0, abs=1e-12)
+    assert "fair" not in str(found).lower()
+
+
+def test_the_sentence():
+    found = audit(linear_model(), people(100), METRIC, 0.1, ([-1.0, -9.0], [1.0, 9.0]), tau=0.8)
+    text = str(found)
+    assert text.startswith(f"R(h) >= {found.r_low:.3g} at eps=0.1 (n=100); ")
+    assert text.endswith("% of individuals move by more than 0.8")
+    assert "fair" not in text
+    assert found.share == pytest.approx((found.d_y > 0.8).mean())
+
+
+def pipeline_and_people():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, 300),
+            "job": rng.choice(["clerk", "nurse", "smith"], 300),
+            "sex": rng.choice(["Female", "Male"], 300),
+        },
+        index=[f"p{i}" for i in range(300)],
+    )
+    y = (frame["age"] / 80 + (frame["sex"] == "Male") + 0.3 * rng.random(300)) > 1.2
+    encode = make_column_transformer(
+        (StandardScaler(), ["age"]), (OneHotEncoder(sparse_output=False), ["job"]), (OneHotEncoder(drop="first"), ["sex"])
+    )
+    return make_pipeline(encode, LogisticRegression()).fit(frame, y), frame
+
+
+def test_pairs_are_in_the_users_units_and_categories():
+    model, frame = pipeline_and_people()
+    encoded = model[:-1].transform(frame)
+    box = Box(encoded.min(0), encoded.max(0), blocks=[(1, 2, 3)], binary=[4])
+    directions = torch.zeros(5, 1)
+    directions[4] = 1.0
+    found = audit(model, frame, FairMetric(directions), 0.01, box)
+    pairs = found.pairs(5)
+    assert list(pairs.columns[:5]) == ["d_X", "d_Y", "prediction", "prediction_worst", "changed"]
+    assert len(pairs) == 5
+    assert set(pairs.index) <= set(frame.index)
+    assert set(pairs["sex"]) | set(pairs["sex (worst)"]) == {"Female", "Male"}
+    for label, row in pairs.iterrows():
+        assert row["sex"] == frame.loc[label, "sex"]
+        assert "sex: " in row["changed"]
+        if "age" in pairs:
+            assert row["age"] == pytest.approx(frame.loc[label, "age"])
+    assert found.pairs(10**6).shape[0] == len(found.rows)
+    worst = pairs.iloc[0]
+    assert worst["d_Y"] - found.lam * worst["d_X"] > 0
+
+
+def test_rows_outside_the_bounds_are_counted_and_refused():
+    x = people(60)
+    x[:3, 1] = 50.0
+    with pytest.raises(ValueError, match=r"3 of 60 rows lie outside the bounds, in column\(s\) \[1\]"):
+        audit(linear_model(), x, METRIC, 0.1, ([-1.0, -9.0], [1.0, 9.0]))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"fair_metric": None}, "fair_metric is needed"),
+        ({"bounds": None}, "bounds are needed"),
+        ({"x": np.zeros((0, 2))}, "empty"),
+        ({"x": np.full((5, 2), np.nan)}, "NaN"),
+        ({"model": 7}, "model must be"),
+    ],
+)
+def test_what_is_missing_is_named(change, says):
+    given = {"model": linear_model(), "x": people(20), "fair_metric": METRIC, "bounds": ([-1.0, -9.0], [1.0, 9.0])}
+    with pytest.raises((ValueError, TypeError), match=says):
+        audit(**{**given, **change}, eps=0.1)
+
+
+def test_the_model_is_left_as_it_was():
+    model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, 2)).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    audit(model, people(40), METRIC, 0.1, ([-1.0, -9.0], [1.0, 9.0]), output_distance=squared_error)
+    assert model.training
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
