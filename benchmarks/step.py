@@ -135,7 +135,9 @@ def ours(shape: Shape, x: Tensor, y: Tensor, objective: Objective, clock: Clock)
 
 def sensei(shape: Shape, directions: Tensor, steps: tuple[int, int], bounds: tuple[float, float] | None) -> SenSeI:
     search = GradientSearch(shape.subspace[0], steps[0], shape.full[0] or 0.1, steps[1])
-    return SenSeI(FairRegularizer(FairMetric(directions), eps=shape.eps, bounds=bounds, search=search), shape.rho)
+    # A small lam lets the full stage move every row, as late in training; at lam = 1 an untrained net would not.
+    fair = FairRegularizer(FairMetric(directions), eps=shape.eps, bounds=bounds, search=search, lam=1e-4)
+    return SenSeI(fair, shape.rho)
 
 
 def peer(shape: Shape, x: Tensor, y: Tensor, directions: Tensor, clock: Clock) -> Runner:

@@ -21,14 +21,15 @@ class AdamAscent:
 
     def __init__(self, point: Tensor, step: float) -> None:
         self.point, self.step, self.t = point, step, 0
-        self.mean, self.square, self.root = (torch.zeros_like(point) for _ in range(3))
+        self.mean, self.root = torch.zeros_like(point), torch.empty_like(point)
+        self.square = torch.full_like(point, 1e-19)  # not zero: stands for Adam's eps of 1e-8 beside the root
 
     def climb(self, slope: Tensor) -> None:
         self.t += 1
         self.mean.lerp_(slope, 0.1)
         self.square.mul_(0.999).addcmul_(slope, slope, value=0.001)
         correction = math.sqrt(1 - 0.999**self.t)
-        torch.sqrt(self.square, out=self.root).add_(1e-8 * correction)
+        torch.sqrt(self.square, out=self.root)
         self.point.addcdiv_(self.mean, self.root, value=self.step * correction / (1 - 0.9**self.t))
 
 

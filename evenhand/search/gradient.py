@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -61,12 +60,12 @@ class GradientSearch:
         with gradients_allowed(), eval_mode(seen.model if seen else model):
             x = x.detach().clone() if x.is_inference() else x.detach()
             at_x = seen or self.at(model, x)
-            metric = fair_metric if fair_metric.directions.dtype == x.dtype else copy.deepcopy(fair_metric).to(x.dtype)
-            path = at_x.path(gain, metric.directions)
-            climb = _Climb(self, path, x, metric, float(lam), box(bounds, x), _gain_at_x(at_x, gain))
-            for _ in range(self.starts):
-                climb.run(generator)
-            return climb.found(with_z=seen is not None)
+            with torch.no_grad():
+                path = at_x.path(gain, fair_metric.directions)
+                climb = _Climb(self, path, x, fair_metric, float(lam), box(bounds, x), _gain_at_x(at_x, gain))
+                for _ in range(self.starts):
+                    climb.run(generator)
+                return climb.found(with_z=seen is not None)
 
     def at(self, model: Model, x: Tensor) -> AtX:
         """The model seen from x, cut behind its first linear layer where that applies and was seen to agree."""
@@ -86,8 +85,7 @@ class GradientSearch:
 def _gain_at_x(at_x: AtX, gain: Gain) -> Tensor:
     if isinstance(gain, DistanceGain):
         return gain.h_x.new_zeros(len(gain.h_x))  # d_Y(h(x), h(x)) = 0
-    with torch.no_grad():
-        return gain(at_x.h_x()).detach()
+    return gain(at_x.h_x()).detach()
 
 
 class _Climb:

@@ -1,6 +1,6 @@
 """How the gain and its slope are computed: the fast paths, and the plain one for any model.
 
-A path is made once per batch for a model, a gain and x. The search walks along it:
+A path is made once per batch for a model, a gain and x. The search walks along it, under ``no_grad``:
 
 * ``settle(u)`` goes to x + A u, ``value(v)`` gives the gain at x + A u + v, (n,)
 * ``slope_u()`` and ``slope_v()`` give the gradient of that last value with respect to u, (n, k), and to v, (n, d)
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from evenhand.search.found import Gain, Model, value_and_slope
+from evenhand.output_distances import mean_squared_logits
+from evenhand.search.found import DistanceGain, Gain, Model, value_and_slope
 
 if TYPE_CHECKING:
     from evenhand.search.split import Split
@@ -47,8 +48,9 @@ class PlainPath:
         self.base = torch.addmm(self.x, u, self.directions.T)
 
     def value(self, v: Tensor | None = None) -> Tensor:
-        self.leaf = (self.base.detach() if v is None else self.base + v).requires_grad_(True)
-        self.gained = self.gain(self.model(self.leaf.clone()))  # the clone may be changed in place by the model
+        with torch.enable_grad():
+            self.leaf = (self.base.detach() if v is None else self.base + v).requires_grad_(True)
+            self.gained = self.gain(self.model(self.leaf.clone()))  # the clone may be changed in place by the model
         return self.gained.detach()
 
     def slope_u(self) -> Tensor:
@@ -69,8 +71,7 @@ class SplitPath:
 
     def __init__(self, split: Split, gain: Gain, z: Tensor, directions: Tensor) -> None:
         self.split, self.gain, self.z, self.weight = split, gain, z, split.linear.weight.detach()
-        with torch.no_grad():
-            self.response = (directions.T @ self.weight.T).T  # W1 A, (H, k)
+        self.response = (directions.T @ self.weight.T).T  # W1 A, (H, k)
         self.base = self.pre = z
 
     def settle(self, u: Tensor) -> None:
@@ -78,7 +79,8 @@ class SplitPath:
 
     def value(self, v: Tensor | None = None) -> Tensor:
         self.pre = self.base.detach() if v is None else torch.addmm(self.base, v, self.weight.T)
-        self.gained = self.gain(self.split.tail(self.pre.requires_grad_(True)))
+        with torch.enable_grad():
+            self.gained = self.gain(self.split.tail(self.pre.requires_grad_(True)))
         return self.gained.detach()
 
     def slope_u(self) -> Tensor:
@@ -92,8 +94,11 @@ class SplitPath:
         z = self.pre.detach()
         stale = (~current).nonzero()[:, 0]
         if len(stale):
-            moved = torch.addmm(self.z[stale], u[stale], self.response.T)
-            z[stale] = moved if v is None else moved.addmm_(v[stale], self.weight.T)
+            z[stale] = torch.addmm(self.z[stale], u[stale], self.response.T)
+        if v is not None:
+            stale = stale[v[stale].any(dim=1)]  # the large product only where there is something to multiply
+            if len(stale):
+                z[stale] += v[stale] @ self.weight.T
         return z
 
     def room(self, width: int) -> Tensor:
@@ -117,6 +122,14 @@ class ReLUPath(SplitPath):
         self.layers = [
             (layer.weight.detach(), None if layer.bias is None else layer.bias.detach()) for layer in split.relu_layers
         ]
+        self.back = [weight for weight, _ in self.layers]  # what the slope is multiplied with on its way back
+        self.closed_form = isinstance(gain, DistanceGain) and gain.output_distance is mean_squared_logits
+        if isinstance(gain, DistanceGain) and self.closed_form:
+            # (1/K) |h - h(x)|^2 as a sum of squares: h(x) goes into the last bias, 1/sqrt(K) into the last weights.
+            (weight, bias), scale = self.layers[-1], gain.h_x.shape[1] ** -0.5
+            offset = -gain.h_x if bias is None else bias - gain.h_x
+            self.layers[-1] = (weight * scale, offset * scale)
+            self.back[-1] = weight * (2 * scale)
         self.settled = torch.empty_like(z)
         self.moved: Tensor | None = None
         widths = [weight.shape[0] for weight, _ in self.layers]
@@ -125,11 +138,9 @@ class ReLUPath(SplitPath):
         self.u_slope = beside(z, directions.shape[1])
         self.v_slope: Tensor | None = None
 
-    @torch.no_grad()
     def settle(self, u: Tensor) -> None:
         self.base = torch.addmm(self.z, u, self.response.T, out=self.settled)
 
-    @torch.no_grad()
     def value(self, v: Tensor | None = None) -> Tensor:
         self.pre = self.base
         if v is not None:
@@ -143,14 +154,15 @@ class ReLUPath(SplitPath):
             else:
                 torch.addmm(bias, post, weight.T, out=output)
             z = output
+        if self.closed_form:
+            self.h_slope = z
+            return z.square().sum(1)
         value, self.h_slope = value_and_slope(self.gain, z)
         return value
 
-    @torch.no_grad()
     def slope_u(self) -> Tensor:
         return torch.mm(self._slope_z(), self.response, out=self.u_slope)
 
-    @torch.no_grad()
     def slope_v(self) -> Tensor:
         self.v_slope = beside(self.z, self.weight.shape[1]) if self.v_slope is None else self.v_slope
         return torch.mm(self._slope_z(), self.weight, out=self.v_slope)
@@ -161,7 +173,7 @@ class ReLUPath(SplitPath):
     def _slope_z(self) -> Tensor:
         """Back through the layers; the slope overwrites the activations, which are not needed any more."""
         slope, pres = self.h_slope, [self.pre, *self.outputs[:-1]]
-        for (weight, _), pre, post in zip(reversed(self.layers), reversed(pres), reversed(self.post)):
+        for weight, pre, post in zip(reversed(self.back), reversed(pres), reversed(self.post)):
             torch.mm(slope, weight, out=post)
             slope = torch.ops.aten.threshold_backward.grad_input(post, pre, 0, grad_input=post)
         return slope
@@ -178,5 +190,5 @@ def _gradient(gained: Tensor, point: Tensor) -> Tensor:
             "the gain does not depend on x' by differentiable operations, so there is no slope to follow; "
             "use CandidateSearch for models without gradients"
         )
-    (slope,) = torch.autograd.grad(gained.sum(), point, allow_unused=True)
+    (slope,) = torch.autograd.grad(gained, point, torch.ones_like(gained), allow_unused=True)
     return torch.zeros_like(point) if slope is None else slope
