@@ -1,4 +1,4 @@
-"""The audit against closed forms, and its promises: any model, any chunking, the user's own units, never the word fair."""
+"""The audit against closed forms, and its promises: any model, any chunking, own units, never the word fair."""
 
 import numpy as np
 import pandas as pd
@@ -100,7 +100,9 @@ def pipeline_and_people():
     )
     y = (frame["age"] / 80 + (frame["sex"] == "Male") + 0.3 * rng.random(300)) > 1.2
     encode = make_column_transformer(
-        (StandardScaler(), ["age"]), (OneHotEncoder(sparse_output=False), ["job"]), (OneHotEncoder(drop="first"), ["sex"])
+        (StandardScaler(), ["age"]),
+        (OneHotEncoder(sparse_output=False), ["job"]),
+        (OneHotEncoder(drop="first"), ["sex"]),
     )
     return make_pipeline(encode, LogisticRegression()).fit(frame, y), frame
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import torch
-from torch import nn
+from sklearn.utils import check_random_state
+from torch import Tensor, nn
 
+from evenhand.bounds.domain import Box
+from evenhand.certified import certified_fine_tune
 from evenhand.estimators.base import ModuleFactory, NeuralClassifier
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective
@@ -27,6 +30,8 @@ class SenSeIClassifier(NeuralClassifier):
         paper's unbounded space. lam and lam_rule: the dual variable's start and its rule, by default Algorithm 1.
         blind_start: the first layer starts without a response to the sensitive directions, so that training need not
         unlearn a random one; False is the paper's start, and a ``module`` of one's own starts as it is.
+        certified: the weight of a *proven* upper bound of R(h) in a fine-tuning stage after training (about 3; None for
+        none), so that ``certify`` has more to prove; see docs/certificates.md.
     Fitted: ``module_`` (gives logits), ``classes_``, ``fair_metric_``, ``bounds_``, ``lam_``, ``history_``.
     """
 
@@ -46,6 +51,7 @@ class SenSeIClassifier(NeuralClassifier):
         lam_rule: LamRule | None = None,
         warm_up: float = 0.0,
         blind_start: bool = True,
+        certified: float | None = None,
         steps: int = 1000,
         batch_size: int = 500,
         lr: float = 2e-3,
@@ -67,6 +73,7 @@ class SenSeIClassifier(NeuralClassifier):
         self.lam_rule = lam_rule
         self.warm_up = warm_up
         self.blind_start = blind_start
+        self.certified = certified
         self.steps = steps
         self.batch_size = batch_size
         self.lr = lr
@@ -74,6 +81,28 @@ class SenSeIClassifier(NeuralClassifier):
         self.patience = patience
         self.device = device
         self.progress = progress
+
+    def _fit(self, X: Any, x: Tensor, y: Tensor, n_outputs: int, weight: Tensor | None, balanced: bool) -> Self:
+        super()._fit(X, x, y, n_outputs, weight, balanced)
+        if self.certified is not None:
+            if weight is not None or self.bounds_ is None:
+                raise ValueError("certified fine-tuning needs bounds and takes no sample_weight; leave certified=None")
+            bounds = self.bounds if isinstance(self.bounds, Box) else self.bounds_
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            certified_fine_tune(
+                self.module_,
+                x,
+                y,
+                self.fair_metric_,
+                self.eps,
+                bounds,
+                rho_c=self.certified,
+                batch_size=self.batch_size,
+                balanced=balanced,
+                generator=torch.Generator().manual_seed(seed),
+                progress=self.progress,
+            )
+        return self
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         regularizer = FairRegularizer(

@@ -16,7 +16,7 @@ def tensor(values):
 
 
 def test_one_neuron_has_a_closed_form():
-    """f = 2 relu(x_0 + x_1) on [-1, 1]^2: at x = (0.25, 0) it moves by -0.5 .. 3.5, and CROWN's upper bound is exact."""
+    """f = 2 relu(x_0 + x_1) on [-1, 1]^2: at x = (0.25, 0) it moves by -0.5 .. 3.5, and CROWN's upper is exact."""
     layers = [Layer(tensor([[1.0, 1.0]]), tensor([0.0])), Layer(tensor([[2.0]]), tensor([0.0]))]
     problem = Problem(layers, FairMetric(tensor([[1.0], [0.0]])), Box(-torch.ones(2), torch.ones(2)))
     x = tensor([[0.25, 0.0]])

@@ -49,7 +49,7 @@ def test_what_is_inside():
 
 def test_a_box_unpacks_like_the_pair_it_stands_for():
     low, high = BOX
-    assert low[0] == -1 and high[0] == 2
+    assert (low[0], high[0]) == (-1, 2)
     assert Box.of((low, high), 6).binary == ()
     assert Box.of(BOX, 6) is BOX
     assert Box.of((0, 1), 3).low.tolist() == [0, 0, 0]
