@@ -4,6 +4,9 @@ Public names in the order a user meets them. Optional dependencies are imported 
 """
 
 from evenhand import counterfactuals, datasets, evaluation, fair_metrics, output_distances
+from evenhand.audit import Audit, audit
+from evenhand.bounds.domain import Box
+from evenhand.certify import Certificate, certify, certify_individuals
 from evenhand.estimators import (
     AdversarialClassifier,
     CLPClassifier,
@@ -24,8 +27,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AdversarialClassifier",
+    "Audit",
+    "Box",
     "CLPClassifier",
     "CandidateSearch",
+    "Certificate",
     "CoCLClassifier",
     "ERMClassifier",
     "FairMetric",
@@ -37,6 +43,9 @@ __all__ = [
     "SenSeIRegressor",
     "Variations",
     "__version__",
+    "audit",
+    "certify",
+    "certify_individuals",
     "counterfactuals",
     "datasets",
     "evaluation",

@@ -11,15 +11,18 @@ PACKAGE = Path(__file__).parent.parent / "evenhand"
 
 # Each layer may import itself and those below it.
 LAYERS = [
-    {"variations", "distributed", "checkpoints"},
+    {"variations"},
     {"counterfactuals", "evaluation", "datasets"},
-    {"output_distances", "fair_metrics", "search"},
+    {"output_distances", "fair_metrics", "search", "distributed"},
     {"regularizer"},
-    {"objectives", "train", "training_state", "batches", "streaming", "bounds"},
-    {"text", "estimators", "audit", "certify", "certified", "persistence", "plots", "postprocess", "ranking", "tables"},
+    {"objectives", "bounds"},
+    {"batches", "training_state", "checkpoints", "train", "certified", "streaming"},
+    {"text", "estimators", "postprocess", "ranking"},
+    {"subject", "enumeration", "overlap", "certificate", "tables", "schema"},
+    {"audit", "certify", "persistence", "plots"},
     {"frontier"},
-    {"report", "model_card", "reproduce", "pipeline", "run", "onnx_export"},
-    {"cli", "__main__", "demo"},
+    {"run", "report", "model_card", "reproduce"},
+    {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 NEVER_TORCH = {"variations", "counterfactuals", "evaluation", "datasets"}
