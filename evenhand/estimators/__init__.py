@@ -1,21 +1,23 @@
 """scikit-learn estimators: fit, predict, and the fitted ``module_`` that gives the logits."""
 
 from evenhand.estimators.adversarial import AdversarialClassifier
-from evenhand.estimators.clp import CLPClassifier
+from evenhand.estimators.clp import CLPClassifier, CLPRegressor
 from evenhand.estimators.cocl import CoCLClassifier
 from evenhand.estimators.erm import ERMClassifier
 from evenhand.estimators.project import ProjectClassifier
 from evenhand.estimators.regressor import SenSeIRegressor
 from evenhand.estimators.sensei import SenSeIClassifier
-from evenhand.estimators.sensr import SenSRClassifier
+from evenhand.estimators.sensr import SenSRClassifier, SenSRRegressor
 
 __all__ = [
     "AdversarialClassifier",
     "CLPClassifier",
+    "CLPRegressor",
     "CoCLClassifier",
     "ERMClassifier",
     "ProjectClassifier",
     "SenSRClassifier",
+    "SenSRRegressor",
     "SenSeIClassifier",
     "SenSeIRegressor",
 ]

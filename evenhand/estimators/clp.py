@@ -9,21 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenhand.estimators.base import ModuleFactory, NeuralClassifier
-from evenhand.objectives.batch import Objective
+from evenhand.estimators.base import ModuleFactory, NeuralClassifier, NeuralEstimator
+from evenhand.estimators.regressor import NeuralRegressor
+from evenhand.objectives.batch import Loss, Objective, squared_loss
 from evenhand.objectives.clp import CLP
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.variations import Variations
 
 
-class CLPClassifier(NeuralClassifier):
-    """Counterfactual logit pairing: loss + rho * d_Y(h(x), h(a random other version of x)) (Garg et al. 2019).
+class CLPMethod(NeuralEstimator):
+    """Parameters and objective of CLP, for classes and for numbers."""
 
-    variations: the versions of the rows of X as feature vectors, or a function of X that makes them (called anew in
-        every fold of a cross-validation); ``fit(X, y, variations=...)`` goes before it. Rows without versions only
-        have the loss. The other parameters are those of ``SenSeIClassifier``; the loss on held-out data
-        (``validation_fraction``) is without the pairing.
-    """
+    _loss: Loss | None = None
 
     def __init__(
         self,
@@ -76,7 +73,8 @@ class CLPClassifier(NeuralClassifier):
             variations = variations.select(np.asarray(sample_weight) > 0)
         self._training_variations = variations
         try:
-            return super().fit(X, y, sample_weight)
+            fitted: Self = super().fit(X, y, sample_weight)  # type: ignore[misc]
+            return fitted
         finally:
             del self._training_variations
 
@@ -86,11 +84,25 @@ class CLPClassifier(NeuralClassifier):
             raise ValueError(
                 f"variations have {values.shape[2]} features but X has {self.n_features_in_}; encode both alike"
             )
-        return CLP(
-            self._training_variations, self.rho, output_distance=self.output_distance, generator=search_generator
-        )
+        return CLP(self._training_variations, self.rho, self._loss, self.output_distance, search_generator)
 
     def _align(self, objective: Objective, rows: Tensor) -> None:
         assert isinstance(objective, CLP)
         place = objective.place  # the last place is for all rows beyond
         objective.place = torch.cat([place[rows.clamp(max=len(place) - 1)], place[-1:]])
+
+
+class CLPClassifier(CLPMethod, NeuralClassifier):
+    """Counterfactual logit pairing: loss + rho * d_Y(h(x), h(a random other version of x)) (Garg et al. 2019).
+
+    variations: the versions of the rows of X as feature vectors, or a function of X that makes them (called anew in
+        every fold of a cross-validation); ``fit(X, y, variations=...)`` goes before it. Rows without versions only
+        have the loss. The other parameters are those of ``SenSeIClassifier``; the loss on held-out data
+        (``validation_fraction``) is without the pairing.
+    """
+
+
+class CLPRegressor(CLPMethod, NeuralRegressor):
+    """CLP for numbers: squared error + rho * the squared difference between versions; otherwise ``CLPClassifier``."""
+
+    _loss = staticmethod(squared_loss)

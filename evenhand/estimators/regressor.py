@@ -21,7 +21,33 @@ from evenhand.regularizer import FairRegularizer, LamRule, gradient_rule
 from evenhand.search.found import Search
 
 
-class SenSeIRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
+class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
+    """Regression: targets are standardised for training, ``module_`` gives predictions in the original unit, (n, 1)."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on X (numbers; frame or array) and numeric targets."""
+        check_frame(X)
+        values, target = validate_data(self, X, y, dtype=np.float32, order="C", y_numeric=True)
+        target = target.astype(np.float64)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
+        if weight is not None:
+            kept = weight > 0
+            X, values, target, weight = select_rows(X, kept), values[kept], target[kept], weight[kept]
+        mean = np.average(target, weights=weight)
+        scale = np.sqrt(np.average((target - mean) ** 2, weights=weight)) or 1.0
+        x = torch.as_tensor(values, device=self.device)
+        standard = torch.as_tensor((target - mean) / scale, dtype=torch.float32, device=self.device)
+        w = None if weight is None else torch.as_tensor(weight, device=self.device)
+        self._fit(X, x, standard, 1, w, balanced=False)
+        self.module_ = _rescaled(self.module_, float(scale), float(mean))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted number of each row."""
+        return self._outputs(X)[:, 0]
+
+
+class SenSeIRegressor(NeuralRegressor):
     """A regressor that treats similar people similarly: squared error + rho * R(h).
 
     Targets are standardised for training, so that rho means the same whatever their unit; ``module_`` gives
@@ -70,28 +96,6 @@ class SenSeIRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
         self.patience = patience
         self.device = device
         self.progress = progress
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on X (numbers; frame or array) and numeric targets."""
-        check_frame(X)
-        values, target = validate_data(self, X, y, dtype=np.float32, order="C", y_numeric=True)
-        target = target.astype(np.float64)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
-        if weight is not None:
-            kept = weight > 0
-            X, values, target, weight = select_rows(X, kept), values[kept], target[kept], weight[kept]
-        mean = np.average(target, weights=weight)
-        scale = np.sqrt(np.average((target - mean) ** 2, weights=weight)) or 1.0
-        x = torch.as_tensor(values, device=self.device)
-        standard = torch.as_tensor((target - mean) / scale, dtype=torch.float32, device=self.device)
-        w = None if weight is None else torch.as_tensor(weight, device=self.device)
-        self._fit(X, x, standard, 1, w, balanced=False)
-        self.module_ = _rescaled(self.module_, float(scale), float(mean))
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The predicted number of each row."""
-        return self._outputs(X)[:, 0]
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         regularizer = FairRegularizer(

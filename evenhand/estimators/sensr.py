@@ -8,19 +8,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from evenhand.estimators.base import ModuleFactory, NeuralClassifier
+from evenhand.estimators.base import ModuleFactory, NeuralClassifier, NeuralEstimator
+from evenhand.estimators.regressor import NeuralRegressor
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.objectives.batch import Objective
+from evenhand.objectives.batch import Loss, Objective, squared_loss
 from evenhand.objectives.sensr import SenSR
 from evenhand.regularizer import LamRule, WorstCase, ratio_rule
 from evenhand.search.found import Search
 
 
-class SenSRClassifier(NeuralClassifier):
-    """Distributionally robust training: the loss on the worst case of each individual (Yurochkin et al. 2020).
+class SenSRMethod(NeuralEstimator):
+    """Parameters and objective of SenSR, for classes and for numbers."""
 
-    eps is its only trade-off parameter; the other parameters are those of ``SenSeIClassifier``.
-    """
+    _loss: Loss | None = None
 
     def __init__(
         self,
@@ -65,6 +65,18 @@ class SenSRClassifier(NeuralClassifier):
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         rule = self.lam_rule if self.lam_rule is not None else ratio_rule()
-        return SenSR(
-            WorstCase(self.fair_metric_, self.eps, self.bounds_, self.search, rule, self.lam, search_generator)
-        )
+        worst_case = WorstCase(self.fair_metric_, self.eps, self.bounds_, self.search, rule, self.lam, search_generator)
+        return SenSR(worst_case, self._loss)
+
+
+class SenSRClassifier(SenSRMethod, NeuralClassifier):
+    """Distributionally robust training: the loss on the worst case of each individual (Yurochkin et al. 2020).
+
+    eps is its only trade-off parameter; the other parameters are those of ``SenSeIClassifier``.
+    """
+
+
+class SenSRRegressor(SenSRMethod, NeuralRegressor):
+    """SenSR for numbers: the squared error on the worst case of each individual; parameters of ``SenSRClassifier``."""
+
+    _loss = staticmethod(squared_loss)

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_diabetes
 from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
 
-from evenhand.estimators.clp import CLPClassifier
+from evenhand.counterfactuals import alter_columns
+from evenhand.estimators.clp import CLPClassifier, CLPRegressor
 from evenhand.evaluation import prediction_consistency
 from evenhand.variations import Variations
 
@@ -79,3 +82,16 @@ def test_bad_input(variations, message):
     x, y = biased()
     with pytest.raises(ValueError, match=message):
         make().fit(x, y, variations=variations)
+
+
+def test_regression_on_real_data():
+    """Diabetes: predictions stop to depend on sex when everybody is paired with the other sex."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X[:] = StandardScaler().fit_transform(X)
+    both = alter_columns(X, {"sex": [X.sex.min(), X.sex.max()]})
+    options = {"hidden": (), "steps": 300, "batch_size": 200, "lr": 0.03, "random_state": 0}
+    plain, fair = (CLPRegressor(rho=rho, **options).fit(X, y, variations=both) for rho in (0.0, 50.0))
+    gaps = [np.abs(np.diff(both.map(model.predict).values, axis=1)).mean() for model in (plain, fair)]
+    assert gaps[0] > 15  # units of disease progression
+    assert gaps[1] < 2
+    assert fair.score(X, y) > plain.score(X, y) - 0.05
