@@ -7,11 +7,16 @@ mode, or ``train()``, together, as with any module of torch that synchronises; i
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import wraps
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -111,10 +116,16 @@ def joint_draws(share: Share) -> Iterator[None]:
         _share.reset(token)
 
 
+def drawing(n: int) -> Share:
+    """The share that ``joint_draws`` set, or n rows alone."""
+    share = _share.get()
+    return share if share is not None and share.own == n else Share(0, n, n)
+
+
 def rand_rows(n: int, width: int, generator: torch.Generator | None, like: Tensor) -> Tensor:
     """Uniform random numbers (n, width), see ``joint_draws``."""
-    share = _share.get()
-    if share is None or share.own != n or share.total == n:
+    share = drawing(n)
+    if share.total == n:
         return torch.rand(n, width, generator=generator, dtype=like.dtype, device=like.device)
     drawn = torch.rand(share.total, width, generator=generator, dtype=like.dtype, device=like.device)
     return drawn[share.before : share.before + n]
@@ -123,6 +134,15 @@ def rand_rows(n: int, width: int, generator: torch.Generator | None, like: Tenso
 def own_part(rows: Tensor) -> Tensor:
     """This rank's part of rows that every rank has drawn alike: no overlap, sizes differ by one at most."""
     return rows if world() == 1 else rows.tensor_split(world())[rank()]
+
+
+def part_of(n: int) -> tuple[Share, float]:
+    """This rank's part of n rows that every rank holds, and how much it counts in a sum over the ranks: fewer rows than
+    ranks are looked at by all."""
+    if world() == 1 or n < world():
+        return Share(0, n, n), 1 / world()
+    sizes = [n // world() + (r < n % world()) for r in range(world())]
+    return Share(sum(sizes[: rank()]), sizes[rank()], n), 1.0
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
@@ -180,3 +200,47 @@ def broadcast_bytes(data: bytes | None) -> bytes | None:
 
 def _device() -> torch.device:
     return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
+
+
+@contextmanager
+def own_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The folder itself on rank 0; elsewhere a copy of it that is thrown away: all see the same, and one writes."""
+    folder = Path(path)
+    if world() == 1:
+        yield folder
+        return
+    packed = io.BytesIO()
+    if is_main() and folder.is_dir():
+        with zipfile.ZipFile(packed, "w") as archive:
+            for file in sorted(f for f in folder.rglob("*") if f.is_file()):
+                archive.write(file, file.relative_to(folder))
+    data = broadcast_bytes(packed.getvalue())
+    if is_main():
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / (folder.name or "run")
+        if data:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                archive.extractall(copy)
+        yield copy
+
+
+def over_ranks(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with ``out``, ``jobs`` and ``as_json`` that ``torchrun`` may start several times: one run, one folder,
+    one voice."""
+
+    @wraps(command)
+    def joined(**options: Any) -> None:
+        with begin(), own_folder(options["out"]) as out:
+            if world() == 1:
+                command(**options)
+                return
+            options |= {"out": out, "jobs": 1}  # the processes are the ranks
+            if is_main():
+                command(**options)
+                return
+            with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+                command(**(options | {"as_json": True}))
+
+    return joined

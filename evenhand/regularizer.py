@@ -83,7 +83,7 @@ class WorstCase(nn.Module):
     def find(self, model: Model, gain: Gain, x: Tensor) -> Found:
         """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam."""
         price = self.lam if self.eps > 0 else float("inf")
-        share = distributed.share_of(len(x)) if self.training else distributed.Share(0, len(x), len(x))
+        share = distributed.share_of(len(x)) if self.training else distributed.drawing(len(x))
         with distributed.joint_draws(share):
             found = self.search(
                 distributed.underlying(model), gain, x, self.fair_metric, price, self.bounds, self.generator

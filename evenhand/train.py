@@ -163,17 +163,19 @@ def _modes_kept(*modules: nn.Module) -> Iterator[None]:
 
 def _evaluate(model: nn.Module, objective: Objective, validation: tuple[Tensor, Tensor], chunk: int) -> float:
     """The objective on held-out data, in chunks, in eval mode: lam rests. Each rank evaluates its part."""
-    rows = distributed.own_part(torch.arange(len(validation[0]), device=validation[0].device))
-    x, y = validation if distributed.world() == 1 else (validation[0][rows], validation[1][rows])
+    x, y = validation
     model.eval()
     objective.eval()
     last, total = objective.last, 0.0
     with torch.no_grad():
         for start in range(0, len(x), chunk):
-            part = slice(start, start + chunk)
-            total += objective(model, Batch(x[part], y[part])).item() * len(x[part])
+            end = min(start + chunk, len(x))
+            share, counted = distributed.part_of(end - start)
+            own = slice(start + share.before, start + share.before + share.own)
+            with distributed.joint_draws(share):
+                total += objective(model, Batch(x[own], y[own])).item() * share.own * counted
     objective.last = last
-    return sum(row[0] for row in distributed.gather([total])) / len(validation[0])
+    return sum(row[0] for row in distributed.gather([total])) / len(x)
 
 
 def _why(batch: Batch, value: float, step: int, steps: int, good: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -181,6 +181,7 @@ trees = st.recursive(
 )
 
 
+@settings(max_examples=25, deadline=None)
 @given(tree=st.dictionaries(st.text(max_size=3), trees, max_size=3))
 def test_any_tree_comes_back_as_it_was(tmp_path_factory, tree):
     path = tmp_path_factory.mktemp("tree") / "run"
