@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, names, print_json, print_table
+from evenhand.distributed import over_ranks
 from evenhand.run import METHODS, Folder, Settings, fingerprint, prepare, run
 from evenhand.run.output import summary, write_results
 from evenhand.tables import read_table
@@ -25,6 +26,7 @@ Decimal = Annotated[str | None, typer.Option(help="Decimal sign, '.' or ','; fou
 
 
 @guarded
+@over_ranks
 def train(
     data: Annotated[Path, typer.Argument(help="CSV, TSV or parquet, compressed or not.")],
     target: Annotated[str, typer.Option(help="The column to predict.")],
