@@ -237,13 +237,21 @@ class _Climb:
     def _free_part(self, u: Tensor) -> Tensor:
         """As much of the move u, direction by direction, as stays inside the box without any correction."""
         assert self.room is not None
-        (down, up), kept = self.room, torch.zeros_like(u)
-        for j, direction in enumerate(self.metric.directions.T):
+        directions = self.metric.directions
+        cut_off = self._into_box(u @ directions.T, torch.zeros_like(self.room[0]))
+        rows = cut_off.any(dim=1).nonzero()[:, 0]  # all others stay inside as they are
+        if len(rows) == 0:
+            return u
+        down, up = (side.T[:, rows] for side in self.room)  # (d, rows)
+        kept = u.T[:, rows]
+        for move, direction in zip(kept, directions.T):
             columns = direction.nonzero()[:, 0]
-            along = direction[columns]
-            one, other = down[:, columns] / along, up[:, columns] / along
-            least, most = torch.minimum(one, other).amax(1), torch.maximum(one, other).amin(1)
-            kept[:, j] = torch.minimum(torch.maximum(u[:, j], least.clamp_max(0)), most.clamp_min(0))
-            move = kept[:, j, None] * along
-            down, up = down.index_add(1, columns, -move), up.index_add(1, columns, -move)
-        return kept
+            along = direction[columns, None]
+            one, other = down[columns] / along, up[columns] / along
+            least, most = torch.minimum(one, other).amax(0), torch.maximum(one, other).amin(0)
+            move.clamp_(least.clamp_(max=0), most.clamp_(min=0))
+            down.index_add_(0, columns, along * move, alpha=-1)
+            up.index_add_(0, columns, along * move, alpha=-1)
+        free = u.clone()
+        free[rows] = kept.T
+        return free

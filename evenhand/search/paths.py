@@ -125,11 +125,9 @@ class ReLUPath(SplitPath):
         self.back = [weight for weight, _ in self.layers]  # what the slope is multiplied with on its way back
         self.closed_form = isinstance(gain, DistanceGain) and gain.output_distance is mean_squared_logits
         if isinstance(gain, DistanceGain) and self.closed_form:
-            # (1/K) |h - h(x)|^2 as a sum of squares: h(x) goes into the last bias, 1/sqrt(K) into the last weights.
-            (weight, bias), scale = self.layers[-1], gain.h_x.shape[1] ** -0.5
-            offset = -gain.h_x if bias is None else bias - gain.h_x
-            self.layers[-1] = (weight * scale, offset * scale)
-            self.back[-1] = weight * (2 * scale)
+            # The slope of (1/K) |h - h(x)|^2 is (2/K) (h - h(x)); its factor goes into the last weights.
+            self.h_x = beside(z, gain.h_x.shape[1]).copy_(gain.h_x)
+            self.back[-1] = self.back[-1] * (2 / gain.h_x.shape[1])
         self.settled = torch.empty_like(z)
         self.moved: Tensor | None = None
         widths = [weight.shape[0] for weight, _ in self.layers]
@@ -155,8 +153,8 @@ class ReLUPath(SplitPath):
                 torch.addmm(bias, post, weight.T, out=output)
             z = output
         if self.closed_form:
-            self.h_slope = z
-            return z.square().sum(1)
+            self.h_slope = z.sub_(self.h_x)
+            return z.square().mean(1)
         value, self.h_slope = value_and_slope(self.gain, z)
         return value
 
