@@ -5,14 +5,16 @@ from __future__ import annotations
 import typer
 
 from evenhand.cli.demo import demo
+from evenhand.cli.judge import audit, certify
 from evenhand.cli.train import train
+from evenhand.cli.use import export, predict, report, reproduce
 
 app = typer.Typer(
     name="evenhand",
-    help="Train, audit and certify models that treat similar people similarly.",
+    help="Train, audit and certify models that treat similar people similarly. Each command's --help has an example.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command()(train)
-app.command()(demo)
+for command in (train, audit, certify, predict, report, export, demo, reproduce):
+    app.command()(command)

@@ -55,6 +55,8 @@ def train(
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, for example 100 or 64,32.")] = "100",
     steps: Annotated[int, typer.Option(min=1, help="Training steps of each model.")] = 800,
     certificate: Annotated[bool, typer.Option(help="Certify the model (about a minute).")] = True,
+    audit_rows: Annotated[int, typer.Option(min=1, help="Held-out people whose worst case is searched.")] = 400,
+    certify_rows: Annotated[int, typer.Option(min=20, help="Held-out people that the certificate looks at.")] = 500,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes for the sweep over rho.")] = 1,
     separator: Separator = None,
@@ -85,6 +87,8 @@ def train(
         steps=steps,
         seed=seed,
         certificate=certificate,
+        audit_rows=audit_rows,
+        certify_rows=certify_rows,
     )
     folder = Folder(out)
     with Talk(quiet=as_json) as say:

@@ -66,6 +66,7 @@ class Folder:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
+            os.chmod(partial, 0o644)
             Path(partial).replace(target)
         except BaseException:
             Path(partial).unlink(missing_ok=True)

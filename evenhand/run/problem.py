@@ -64,13 +64,18 @@ class Problem:
         return groups
 
     def box(self) -> Box:
-        """The set of possible people: the range of each number, two points for binary columns, one-hot blocks."""
+        """The set of possible people, from the range of the train part."""
         low, high = data_bounds(torch.from_numpy(self.parts["train"].X.to_numpy(dtype=np.float32)))
-        places = positions(self.encoder)
-        kinds = {column.name: column.kind for column in self.schema.used}
-        binary = [p for name, block in places.items() if kinds[name] == "binary" for p in block]
-        blocks = [block for name, block in places.items() if kinds[name] == "category"]
-        return Box(low, high, blocks=blocks, binary=binary)
+        return people_box(self.schema, self.encoder, low, high)
+
+
+def people_box(schema: Schema, encoder: ColumnTransformer, low: Any, high: Any) -> Box:
+    """The set of possible people: the range of each number, two points for binary columns, one-hot blocks."""
+    places = positions(encoder)
+    kinds = {column.name: column.kind for column in schema.used}
+    binary = [p for name, block in places.items() if kinds[name] == "binary" for p in block]
+    blocks = [block for name, block in places.items() if kinds[name] == "category"]
+    return Box(low, high, blocks=blocks, binary=binary)
 
 
 def positions(encoder: ColumnTransformer) -> dict[str, list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -195,20 +196,23 @@ def _measure(
 
 def search(model: Pipeline, frame: pd.DataFrame, problem: Problem, settings: Settings) -> Audit:
     """The audit of a Pipeline at the certified eps."""
-    return audit(model, frame, problem.fair_metric, settings.eps_certified, problem.box(), keep=60)
+    return audit(model, frame, problem.fair_metric, settings.eps_certified, problem.box(), keep=50)
 
 
-def describe(found: Audit, frame: pd.DataFrame, schema: Schema, k: int = 60) -> dict[str, Any]:
+def describe(found: Audit, frame: pd.DataFrame, schema: Schema, k: int = 50) -> dict[str, Any]:
     """What the report needs of an audit: numbers, the distribution of d_Y, and the worst-treated people."""
     pairs = found.pairs(k)
+    whole = {c.name for c in schema.used if c.kind == "number" and (frame[c.name].dropna() % 1 == 0).all()}
     people = []
     for row, line in pairs.iterrows():
+        record = {str(name): _text(value, name in whole) for name, value in frame.loc[row].items()}
         changed = {}
-        for column in pairs.columns:
-            if column.endswith(" (worst)"):
-                name = column.removesuffix(" (worst)")
-                if _text(line[name]) != _text(line[column]):
-                    changed[name] = [_text(line[name]), _text(line[column])]
+        for name, was in record.items():
+            if f"{name} (worst)" in pairs.columns:
+                would_be = _text(line[f"{name} (worst)"], name in whole)
+                same = was == would_be or was in ("nan", "") or line[name] == line[f"{name} (worst)"]
+                if not same:
+                    changed[name] = [was, would_be]
         people.append(
             {
                 "row": str(row),
@@ -217,7 +221,7 @@ def describe(found: Audit, frame: pd.DataFrame, schema: Schema, k: int = 60) -> 
                 "prediction": schema.labels[int(line["prediction"])],
                 "prediction_worst": schema.labels[int(line["prediction_worst"])],
                 "changed": changed,
-                "record": {str(name): _text(value) for name, value in frame.loc[row].items()},
+                "record": record,
             }
         )
     quantiles = np.quantile(found.d_y, np.linspace(0, 1, 101))
@@ -275,14 +279,15 @@ def _certify(problem: Problem, settings: Settings, model: Pipeline, held_out: Pa
     except (ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
         say(f"no certificate: {error}")
         return {"refused": str(error)}
-    import json
-
     result: dict[str, Any] = json.loads(found.to_json())
     say(result["statement"])
     return result
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, whole: bool = False) -> str:
+    """A value as a person would write it; columns of whole numbers stay whole."""
     if isinstance(value, float | np.floating):
-        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+        if whole and np.isfinite(value):
+            return f"{round(float(value)):d}"
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
     return str(value)
