@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from text_tables import SHARED, Runs, Setting, Task, arguments, encoder, fit, show, table, task
+from text_tables import SHARED, Runs, Setting, Task, arguments, encoder, fit, markdown, table, task
 
 from evenhand import evaluation
 from evenhand.counterfactuals import TokenSwap, identity_tokens
@@ -28,7 +28,7 @@ PUBLISHED = {
 SCORES = ("BA", "CTF", "PC", "BA STD", "ACC STD")
 
 # The paper: 100k steps at lr 1e-5, s = .1, se = 10, rho = 5. Ours: few steps at a larger rate with cosine decay.
-TRAINING = {"hidden": (2000,), "steps": 500, "batch_size": 256, "lr": 1e-3}
+TRAINING = {"hidden": (2000,), "steps": 300, "batch_size": 256, "lr": 1e-3}
 SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_toxicity_tuning.csv
     "Baseline": {},
     "Project": {},
@@ -37,19 +37,19 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_to
     "CLP": {"rho": 5.0},
 }
 K = 25  # sensitive directions
-SEEDS = range(10)
+PIECES = 64  # of the stand-in, only comments of so many word pieces: 50 versions of each have to be encoded
 
-TUNING_SEEDS = (0, 1)  # their training parts only
+TUNING_SEEDS = (0,)  # its training part only
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
-    *[("SenSeI", {"rho": rho, "step": s, "steps": 5}) for s in (0.5, 1.0) for rho in (2.0, 5.0, 10.0, 20.0)],
-    *[("SenSR", {"step": s, "steps": 5}) for s in (0.1, 0.25, 0.5, 1.0)],
-    *[("CLP", {"rho": rho}) for rho in (1.0, 5.0, 20.0, 50.0)],
+    *[("SenSeI", {"rho": rho, "step": s, "steps": 5}) for s in (0.5, 1.0) for rho in (5.0, 20.0)],
+    *[("SenSeI", {"rho": rho, "step": s, "steps": 5, "k": 50.0}) for s, rho in ((0.5, 5.0), (0.25, 5.0), (0.25, 20.0))],
+    *[("SenSR", {"step": s, "steps": 5}) for s in (0.25, 0.5, 1.0)],
+    *[("CLP", {"rho": rho}) for rho in (1.0, 2.0, 5.0, 20.0)],
 ]
 
-GROUPS = {
-    "male": ["male"],
-    "female": ["female"],
+GROUPS = {  # wide enough to have some comments of either label in each test part
+    "gender": ["male", "female"],
     "lgbtq": [
         "lesbian",
         "gay",
@@ -62,23 +62,27 @@ GROUPS = {
         "homosexual",
         "nonbinary",
     ],
-    "christian": ["christian", "catholic", "protestant"],
-    "muslim": ["muslim"],
-    "other religion": ["jewish", "buddhist", "sikh", "taoist"],
+    "religion": ["christian", "muslim", "jewish", "buddhist", "catholic", "protestant", "sikh", "taoist"],
     "black": ["black", "african", "african american"],
     "white": ["white", "european"],
-    "asian": ["asian", "indian", "chinese", "japanese"],
+    "asian": ["asian", "indian", "chinese", "japanese", "middle eastern"],
+    "american": ["american", "canadian", "mexican", "hispanic", "latino", "latina", "latinx"],
+    "age": ["old", "older", "young", "younger", "teenage", "millenial", "middle aged", "elderly"],
 }
 
 
-def load(path: Path | None) -> Comments:
+def load(path: Path | None, embed: SentenceEncoder) -> Comments:
     """The paper's data if a path is given; else the stand-in, with groups by the tokens a comment mentions."""
     if path is not None:
         return civil_comments(path)
-    comments = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
-    mentioned = TokenSwap(identity_tokens()).mentioned(comments.texts)
+    everything = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
+    pieces = embed.model.tokenizer(everything.texts, truncation=True, max_length=PIECES + 1)["input_ids"]
+    short = [i for i, ids in enumerate(pieces) if len(ids) <= PIECES]
+    texts = [everything.texts[i] for i in short]
+    mentioned = TokenSwap(identity_tokens()).mentioned(texts)
     groups = {name: [bool(found & set(tokens)) for found in mentioned] for name, tokens in GROUPS.items()}
-    return comments._replace(groups=pd.DataFrame(groups))
+    print(f"{len(texts):,} comments, {sum(map(bool, mentioned)):,} with a token", flush=True)
+    return Comments(texts, everything.y[short], pd.DataFrame(groups))
 
 
 def prepare(comments: Comments, embed: SentenceEncoder, seed: int, tuning: bool) -> tuple[Task, pd.DataFrame]:
@@ -115,8 +119,9 @@ def scores(model: object, t: Task, groups: pd.DataFrame) -> dict[str, float]:
 
 def main() -> None:
     given = arguments(__doc__)
-    comments, embed = load(given.data), encoder(given.encoder)
-    training, seeds, settings = TRAINING, SEEDS, list(SETTINGS.items())
+    embed = encoder(given.encoder)
+    comments = load(given.data, embed)
+    training, seeds, settings = TRAINING, range(given.seeds), list(SETTINGS.items())
     name = "table1_toxicity"
     if given.tune:
         seeds, settings, name = TUNING_SEEDS, TUNING, "table1_toxicity_tuning"
@@ -135,7 +140,7 @@ def main() -> None:
     if not given.tune and not given.quick:
         result = table(runs.frame, SCORES, PUBLISHED)
         result.to_csv(given.out / f"{name}.csv", index=False, lineterminator="\n")
-        show(result, SCORES)
+        print(markdown(result, SCORES))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ def arguments(doc: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one small run of each method, to see that it works")
     parser.add_argument("--tune", action="store_true", help="compare settings on validation data instead")
+    parser.add_argument("--names", action="store_true", help="table 2: swap given names too")
+    parser.add_argument("--seeds", type=int, default=10, help="how many splits")
     parser.add_argument("--data", type=Path, help="the paper's data (default: the stand-in)")
     parser.add_argument("--encoder", help="a sentence-transformers model (default: the installed MiniLM)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the CSV files go")
@@ -84,14 +86,15 @@ def fit(method: str, t: Task, setting: Setting, training: dict[str, Any], seed: 
         full_steps=int(setting.get("full_steps", 0)),
     )
     eps, rho = setting.get("eps", 0.0), setting.get("rho", 0.0)
+    metric = face(t.seen, int(setting["k"])) if "k" in setting else t.metric
     if method == "Baseline":
         return ERMClassifier(**common).fit(t.x, t.y)
     if method == "Project":
-        return ProjectClassifier(t.metric, **common).fit(t.x, t.y)
+        return ProjectClassifier(metric, **common).fit(t.x, t.y)
     if method == "SenSeI":
-        return SenSeIClassifier(t.metric, rho=rho, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)
+        return SenSeIClassifier(metric, rho=rho, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)
     if method == "SenSR":
-        return SenSRClassifier(t.metric, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)
+        return SenSRClassifier(metric, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)
     if method == "CLP":
         return CLPClassifier(rho=rho, **common).fit(t.x, t.y, variations=t.seen)
     raise ValueError(f"unknown method {method!r}")
@@ -136,7 +139,15 @@ def table(runs: pd.DataFrame, scores: Sequence[str], published: dict[str, tuple[
     return pd.DataFrame(rows)
 
 
-def show(result: pd.DataFrame, scores: Sequence[str]) -> None:
+def markdown(result: pd.DataFrame, scores: Sequence[str]) -> str:
+    """The table of the docs: mean ± standard deviation, the published value in brackets."""
+
+    def cell(row: pd.Series, score: str) -> str:
+        deviation = "" if np.isnan(row[f"{score} sd"]) else f" ± {row[f'{score} sd']:.3f}"
+        paper = "" if np.isnan(row[f"{score} paper"]) else f" [{row[f'{score} paper']:.3f}]"
+        return f"{row[score]:.3f}{deviation}{paper}"
+
+    lines = ["| | " + " | ".join(scores) + " |", "|---" * (len(scores) + 1) + "|"]
     for _, row in result.iterrows():
-        cells = [f"{s} {row[s]:.3f}±{row[f'{s} sd']:.3f} [{row[f'{s} paper']:.3f}]" for s in scores]
-        print(f"{row['method']:9s} {'  '.join(cells)}   {row['setting']}")
+        lines.append(f"| {row['method']} | " + " | ".join(cell(row, score) for score in scores) + " |")
+    return "\n".join(lines)
