@@ -223,7 +223,7 @@ def surfaces(
             "y:Q",
             scale=scale,
             title=axes[1] if first else None,
-            axis=alt.Axis(values=ticks, format="~g", grid=False, labels=first, ticks=first),
+            axis=alt.Axis(values=ticks, format="~g", grid=False, labels=first, ticks=first, labelFlush=True),
         )
         shade = alt.Color(
             "p:Q",
@@ -283,7 +283,7 @@ def worst_pairs(
     long = frame.melt(
         id_vars=[c for c in frame.columns if c not in both], value_vars=both, var_name="who", value_name="at"
     )
-    long["who"] = np.where(long["who"] == score, "individual as it is", "worst case within the same fair distance")
+    long["who"] = np.where(long["who"] == score, "individual as it is", "its worst similar case")
     dots = (
         alt.Chart(long)
         .mark_circle(size=110, opacity=1)

@@ -39,8 +39,8 @@ class SearchedUnfairness:
     bounds: Any = None
     output_distance: OutputDistance | None = None  # by default the paper's, or the squared error of a regressor
     search: GradientSearch = field(default_factory=lambda: GradientSearch(subspace_steps=10, full_steps=10, starts=4))
-    rows: int = 2000
-    prices: int = 10  # values of lam that are tried
+    rows: int = 1000
+    prices: int = 8  # values of lam that are tried
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         metric = self.fair_metric if self.fair_metric is not None else getattr(estimator, "fair_metric_", None)

@@ -127,11 +127,11 @@ def train_chain(
             if record is None:
                 model = clone(estimator).set_params(**task.params)
                 _warm_start(model, previous, *train, warm_share)
-                started = time.perf_counter()
+                started = time.process_time()
                 model.fit(*train)
-                seconds = time.perf_counter() - started
                 module, lam = getattr(model, "module_", None), getattr(model, "lam_", None)
                 values = {name: float(score(model, *held_out)) for name, score in scores.items()}
+                seconds = time.process_time() - started
                 record = {"fold": task.fold, "scores": values, "seconds": round(seconds, 3), "lam": lam}
                 store.save(task.key, {**record, "params": task.params}, module)
                 weights = None if module is None else module.state_dict()

@@ -25,7 +25,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Frontier:
-    """A finished sweep. ``frame`` has one row a model and fold; all scores are of held-out folds."""
+    """A finished sweep. ``frame`` has one row a model and fold; all scores are of held-out folds.
+
+    ``seconds`` is CPU time of fit and scores, in one thread.
+    """
 
     frame: pd.DataFrame
     parameters: tuple[str, ...]

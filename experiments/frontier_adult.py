@@ -1,0 +1,98 @@
+"""Accuracy against unfairness on Adult: SenSeI along rho, SenSR along eps, CLP along rho, and Project's point.
+
+    python experiments/frontier_adult.py [--jobs 2] [--quick] [--out DIR]
+
+Three folds of the training part of split 0; the test part is not touched. Unfairness is the searched R(h) at one eps
+and metric for all, a lower bound. Finished models are kept in runs/frontier_adult: it can be stopped at any time.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evenhand import evaluation, plots
+from evenhand.counterfactuals import alter_columns
+from evenhand.datasets import adult
+from evenhand.estimators import CLPClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
+from evenhand.fair_metrics import from_classifier
+from evenhand.frontier import SearchedUnfairness, frontier
+from evenhand.search import GradientSearch
+
+RESULTS = Path(__file__).resolve().parent / "results"
+RHOS = [0, 1, 2, 5, 10, 20, 35, 70]
+EPSILONS = [0.0, 0.001, 0.01, 0.1]  # of SenSR
+CLP_RHOS = [0.5, 5, 50]
+EPS = 0.1  # of SenSeI, and of the unfairness that all are measured by
+FOLDS = 3
+TRAINING = {"hidden": (100,), "steps": 1000, "batch_size": 500, "lr": 2e-3, "random_state": 0}
+SEARCH = GradientSearch(subspace_step=0.5, subspace_steps=3, full_step=0.05, full_steps=4)
+MEASURED_BY = GradientSearch(subspace_steps=10, full_steps=10, starts=2)
+QUICK_STEPS = 20
+
+
+def flips(X: pd.DataFrame) -> Any:
+    """Everybody in all four combinations of sex and race."""
+    return alter_columns(X, {"sex": [0, 1], "race": [0, 1]})
+
+
+def spouse_flips(model: Any, X: pd.DataFrame, y: Any) -> float:
+    """1 - S-Con: share of people whose prediction depends on being a husband or a wife."""
+    versions = alter_columns(X, {"relationship": ["Husband", "Wife"]}, keep_original=False)
+    return 1 - evaluation.prediction_consistency(versions.map(model.predict))
+
+
+def gap_g(model: Any, X: pd.DataFrame, y: Any) -> float:
+    """Gap RMS between women and men."""
+    return evaluation.tpr_gaps(y, model.predict(X), X["sex"].to_numpy()).rms
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each")
+    parser.add_argument("--quick", action="store_true", help="few rows and steps, to see that it runs")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    out = given.out or (Path("runs/quick") if given.quick else RESULTS)
+    out.mkdir(parents=True, exist_ok=True)
+    train = adult(0).train
+    X, y = (train.X[:2000], train.y[:2000]) if given.quick else (train.X, train.y)
+    metric = from_classifier(X, columns=["sex", "race"], predict=["sex"])
+    training = {**TRAINING, "steps": QUICK_STEPS} if given.quick else TRAINING
+    scores = {
+        "unfairness": SearchedUnfairness(EPS, metric, rows=1000, search=MEASURED_BY),
+        "spouse_flips": spouse_flips,
+        "gap_g": gap_g,
+    }
+    fair = {"search": SEARCH, "lam": 0.02, **training}
+    sweeps: dict[str, tuple[Any, dict[str, Any]]] = {
+        "SenSeI": (SenSeIClassifier(metric, eps=EPS, blind_start=True, **fair), {"rho": RHOS}),
+        "SenSR": (SenSRClassifier(metric, search=SEARCH, **training), {"params": {"eps": EPSILONS}}),
+        "CLP": (CLPClassifier(flips, **training), {"rho": CLP_RHOS}),
+        "Project": (ProjectClassifier(metric, **training), {"params": [{}]}),
+    }
+    tables, started = {}, time.monotonic()
+    for name, (estimator, sweep) in sweeps.items():
+        store = None if given.quick else Path("runs") / "frontier_adult"
+        found = frontier(estimator, X, y, **sweep, scores=scores, cv=FOLDS, n_jobs=given.jobs, directory=store)
+        tables[name] = found.table.assign(cpu_seconds=found.frame["seconds"].sum().round(1))
+        print(f"{name}: {found}", flush=True)
+        if name == "SenSeI":
+            choice = found.choose(max_accuracy_loss=0.02)
+            (out / "frontier_adult_choice.txt").write_text(f"{choice}\n")
+            print(choice)
+    table = pd.concat([part.assign(method=name) for name, part in tables.items()], ignore_index=True)
+    shown = ["method", "rho", "eps", "accuracy", "unfairness", "spouse_flips", "gap_g"]
+    rest = [column for column in table if column not in shown]
+    table[[*shown, *rest]].to_csv(out / "frontier_adult.csv", index=False, float_format="%.5g", lineterminator="\n")
+    drawn = {name: part.drop(columns="cpu_seconds") for name, part in tables.items()}
+    chart = plots.trade_off(drawn, title="Adult: balanced accuracy against searched R(h)", log=True)
+    for kind in ("html", "svg", "png") if given.quick else ("svg", "png"):
+        plots.save(chart, out / f"frontier_adult.{kind}")
+    print(table[shown].round(4).to_string(index=False), f"\n{time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
