@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import os
 from collections.abc import Callable
 from typing import Any, Self, cast
 
@@ -20,6 +21,7 @@ from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, l
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective
 from evenhand.search.mode import mode_free
+from evenhand.streaming import Stream
 from evenhand.train import History, train
 
 ModuleFactory = Callable[[int, int], nn.Module]  # features, outputs -> module
@@ -79,9 +81,40 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
             patience=self.patience,
             generator=generator,
             progress=self.progress,
+            **self._checkpointing(),
         )
         self._keep(history, objective)
         return self
+
+    def fit_stream(self, batches: Stream) -> Self:
+        """Train on data larger than memory: any iterable of (X, y) batches that can be read again, such as a
+        DataLoader, ``streaming.mapped_batches`` or ``streaming.arrow_batches``.
+
+        A first pass learns the classes and each column's range; memory does not grow with the number of rows. Batches
+        are taken as they come, so let them be shuffled; classes count equally by weight. ``fair_metric`` as a learner
+        is given the stream of X, see ``fair_metrics.face_stream`` and ``fair_metrics.from_classifier_stream``.
+        """
+        if type(self)._align is not NeuralEstimator._align:
+            raise TypeError(
+                f"{type(self).__name__} looks up more about each row, which a stream does not number; use fit"
+            )
+        from evenhand.estimators.streams import fit_stream
+
+        fit_stream(self, batches)
+        return self
+
+    def checkpoint_to(self, path: str | os.PathLike[str], every: int | None = None) -> Self:
+        """Let ``fit`` write its whole state to a file every so many steps, and go on from it if it is there.
+
+        A run that was stopped at any moment then ends with the same weights as one that was not. Copies made by
+        ``clone`` do not share the file.
+        """
+        self._checkpoint, self._checkpoint_every = path, every
+        return self
+
+    def _checkpointing(self) -> dict[str, Any]:
+        path = getattr(self, "_checkpoint", None)
+        return {} if path is None else {"checkpoint": path, "checkpoint_every": self._checkpoint_every, "resume": True}
 
     def _keep(self, history: History, objective: Objective) -> None:
         self.module_.eval()

@@ -5,5 +5,15 @@ from evenhand.fair_metrics.columns import from_columns
 from evenhand.fair_metrics.explore import explore
 from evenhand.fair_metrics.face import face
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.streaming import face_stream, from_classifier_stream
 
-__all__ = ["AttributeModel", "FairMetric", "explore", "face", "from_classifier", "from_columns"]
+__all__ = [
+    "AttributeModel",
+    "FairMetric",
+    "explore",
+    "face",
+    "face_stream",
+    "from_classifier",
+    "from_classifier_stream",
+    "from_columns",
+]
