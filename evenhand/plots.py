@@ -280,20 +280,28 @@ def worst_pairs(
     line = (
         alt.Chart(frame).mark_rule(strokeWidth=3, color="#bbb").encode(y=y, x=x, x2=f"{score_worst}:Q", tooltip=hover)
     )
-    long = frame.melt(
-        id_vars=[c for c in frame.columns if c not in both], value_vars=both, var_name="who", value_name="at"
+    kept = ["individual", *([changed] if changed is not None else [])]
+    long = pd.concat(
+        [
+            frame[kept].assign(case="individual as it is", score_shown=frame[score]),
+            frame[kept].assign(case="its worst similar case", score_shown=frame[score_worst]),
+        ]
     )
-    long["who"] = np.where(long["who"] == score, "individual as it is", "its worst similar case")
     dots = (
         alt.Chart(long)
         .mark_circle(size=110, opacity=1)
         .encode(
             y=y,
-            x="at:Q",
+            x="score_shown:Q",
             color=alt.Color(
-                "who:N", title=None, scale=alt.Scale(range=PALETTE), legend=alt.Legend(orient="top", labelLimit=400)
+                "case:N", title=None, scale=alt.Scale(range=PALETTE), legend=alt.Legend(orient="top", labelLimit=400)
             ),
-            tooltip=["individual", "who", alt.Tooltip("at", format=".3f"), *([changed] if changed is not None else [])],
+            tooltip=[
+                "individual",
+                "case",
+                alt.Tooltip("score_shown", title="score", format=".3f"),
+                *([changed] if changed is not None else []),
+            ],
         )
     )
     return _finished(alt.layer(line, dots).properties(width=WIDTH - 60, height=max(60, 26 * len(frame))), title)
