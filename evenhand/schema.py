@@ -105,7 +105,7 @@ class Schema:
                 f"the target {self.target!r} holds {', '.join(map(repr, unknown[:5]))}, which training did not have; "
                 f"it knows {', '.join(map(repr, self.labels))}"
             )
-        return values.map(known).to_numpy(dtype=np.int64)
+        return np.asarray(values.map(known), dtype=np.int64)
 
     def missing_sensitive(self, frame: pd.DataFrame) -> dict[str, int]:
         """How many rows lack each sensitive value; only those that lack any."""
@@ -154,7 +154,8 @@ def encode(encoder: ColumnTransformer, frame: pd.DataFrame) -> pd.DataFrame:
             encoder.transform(frame.iloc[start : start + CHUNK]).astype(np.float32)
             for start in range(0, len(frame), CHUNK)
         ]
-    return parts[0] if len(parts) == 1 else pd.concat(parts, copy=False)
+    whole: pd.DataFrame = parts[0] if len(parts) == 1 else pd.concat(parts)
+    return whole
 
 
 def encoded_names(encoder: ColumnTransformer) -> list[tuple[str, str]]:

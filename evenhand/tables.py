@@ -132,7 +132,7 @@ def _open(path: Path) -> IO[bytes]:
         return archive.open(names[0])
     if suffix == ".zst":
         try:
-            import zstandard
+            import zstandard  # type: ignore[import-not-found, unused-ignore]
         except ImportError as error:
             raise TableError(f"reading {path} needs zstandard; pip install zstandard") from error
         return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb")))

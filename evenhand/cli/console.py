@@ -39,7 +39,7 @@ def guarded(command: F) -> F:
             fail(f"{error}; install what this command needs: pip install 'evenhand[all]'", MISTAKE)
         except KeyboardInterrupt:
             fail("stopped. What was finished is kept: the same command goes on from there", INTERRUPTED)
-        except (ValueError, MemoryError, ArithmeticError) as error:
+        except (ValueError, MemoryError, ArithmeticError, RuntimeError) as error:
             if os.environ.get("EVENHAND_DEBUG"):
                 raise
             fail(str(error) or type(error).__name__, MISTAKE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,6 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-import evenhand
 from evenhand.cli.console import Talk, UserError, guarded, print_json
 from evenhand.cli.judge import DataArgument, ModelArgument
 from evenhand.cli.models import open_model, probabilities
@@ -18,14 +16,6 @@ from evenhand.cli.train import Decimal, Json, Separator
 from evenhand.run import Folder
 from evenhand.run.output import write_report
 from evenhand.tables import read_table
-
-EXPERIMENTS = {
-    "adult": ["table3_adult.py"],
-    "toxicity": ["table1_toxicity.py"],
-    "bios": ["table2_bios.py"],
-    "synthetic": ["fig1_rho.py", "fig4_sensr_eps.py"],
-}
-QUICK = {"table3_adult.py": ["--splits", "1"]}  # the others have --quick
 
 
 @guarded
@@ -106,20 +96,11 @@ def reproduce(
 
     Example: evenhand reproduce adult --quick
     """
-    if what not in EXPERIMENTS:
-        raise UserError(f"there is no experiment {what!r}; choose {', '.join(EXPERIMENTS)}")
-    folder = Path(evenhand.__file__).resolve().parent.parent / "experiments"
-    if not folder.is_dir():
-        raise UserError("the experiments are part of the source, not of the installed package; clone the repository")
-    out.mkdir(parents=True, exist_ok=True)
+    from evenhand.reproduce import run
+
     with Talk(quiet=as_json) as say:
-        for script in EXPERIMENTS[what]:
-            options = QUICK.get(script, ["--quick"]) if quick else []
-            say(f"running experiments/{script} {' '.join(options)}")
-            command = [sys.executable, str(folder / script), *options, "--out", str(out)]
-            finished = subprocess.run(command, cwd=folder.parent, stdout=sys.stderr, check=False)
-            if finished.returncode:
-                raise UserError(f"experiments/{script} ended with code {finished.returncode}; its messages are above")
+        say(f"running the experiments of {what!r}")
+        run(what, out=out, quick=quick)
     written = sorted(str(path) for path in out.rglob("*") if path.is_file())
     if as_json:
         print_json({"files": written})

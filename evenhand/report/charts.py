@@ -45,7 +45,10 @@ def charts(f: Findings) -> dict[str, dict[str, Any]]:
     for name, make in makers.items():
         chart = make(f)
         if chart is not None:
-            specs[name] = {**chart.to_dict(), "config": CONFIG, "autosize": {"type": "fit-x", "contains": "padding"}}
+            spec = {**chart.to_dict(), "config": CONFIG}
+            if spec.get("width") == "container":
+                spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+            specs[name] = spec
     return specs
 
 

@@ -114,4 +114,5 @@ def wilson(successes: int, n: int, z: float = 1.959964) -> list[float]:
 
 
 def _column(old: pd.Series, value: Any) -> pd.Series:
-    return pd.Series(np.full(len(old), value, dtype=old.dtype), index=old.index, name=old.name)
+    kind = np.float32 if old.dtype == np.float32 else object
+    return pd.Series(np.full(len(old), value, dtype=kind), index=old.index, name=old.name)

@@ -11,7 +11,6 @@
     };
     fit(spec, name === "gaps" ? 190 : name === "directions" ? 250 : 70);
     if (spec.concat && room < 560) spec.columns = 1;
-    if (spec.vconcat || spec.concat) delete spec.autosize;
     return vegaEmbed(place, spec, { renderer: "svg", actions: false, tooltip: { theme: "custom" } }).then((result) => {
       const svg = place.querySelector("svg");
       if (svg) { svg.setAttribute("role", "img"); svg.setAttribute("aria-label", place.dataset.label); }

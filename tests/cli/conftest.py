@@ -1,0 +1,47 @@
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from evenhand.cli import app
+
+QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6"]
+
+
+def people(n=320, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["female", "male"], n)
+    age = rng.integers(18, 70, n)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "pay": rng.normal(30, 8, n).round(2),
+            "job": rng.choice(["baker", "clerk", "doctor"], n),
+            "sex": sex,
+            "joined": pd.date_range("2001-01-01", periods=n).strftime("%Y-%m-%d"),
+        }
+    )
+    frame["approved"] = np.where(frame["pay"] + 6 * (sex == "male") + rng.normal(0, 3, n) > 32, "yes", "no")
+    return frame
+
+
+@pytest.fixture(scope="session")
+def invoke():
+    """Runs a command; gives its exit code, standard output and standard error."""
+    runner = CliRunner()
+
+    def call(*args):
+        return runner.invoke(app, [str(arg) for arg in args])
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def trained(invoke, tmp_path_factory):
+    """A finished run on a semicolon-separated table with decimal commas and a byte order mark."""
+    folder = tmp_path_factory.mktemp("trained")
+    data = folder / "people.csv"
+    data.write_bytes(people().to_csv(index=False, sep=";", decimal=",").encode("utf-8-sig"))
+    result = invoke("train", data, "--target", "approved", "--sensitive", "sex", "--out", folder / "run", *QUICK)
+    assert result.exit_code == 0, result.stderr
+    return folder, result

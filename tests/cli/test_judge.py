@@ -1,0 +1,140 @@
+"""audit and certify: any model, honest exit codes."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from evenhand.certificate import Certificate
+from evenhand.cli import judge
+
+from .conftest import people
+
+GRADIENT_BOOSTING = """
+import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+_data = pd.read_csv(r"{path}")
+boosting = make_pipeline(
+    make_column_transformer((OneHotEncoder(), ["job", "sex"]), ("passthrough", ["age", "pay"])),
+    GradientBoostingClassifier(n_estimators=10, random_state=0),
+).fit(_data[["age", "pay", "job", "sex"]], _data["approved"])
+
+def by_sex(frame):
+    return (frame["sex"] == "male").astype(float) * 0.8 + 0.1
+
+nothing = 3
+"""
+
+
+@pytest.fixture
+def own_models(tmp_path, monkeypatch):
+    people().to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "boostmodels.py").write_text(textwrap.dedent(GRADIENT_BOOSTING.format(path=tmp_path / "people.csv")))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("boostmodels", None)
+
+
+def test_audit_of_ours(trained, invoke, tmp_path):
+    folder, _ = trained
+    out = tmp_path / "worst.csv"
+    args = ["audit", folder / "run", folder / "people.csv", "--rows", "20", "--out", out]
+    result = invoke(*args, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["r_low"] >= found["lower"] >= 0
+    assert 0 <= found["changed"]["sex"] <= 1
+    assert out.exists()
+    text = invoke(*args)
+    assert "R(h) >=" in text.stdout
+    assert "of the decisions change when only sex is altered" in text.stdout
+
+
+def test_audit_without_gradients(own_models, invoke):
+    data = own_models / "people.csv"
+    result = invoke("audit", "boostmodels:boosting", data, "--sensitive", "sex", "--rows", "25", "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["r_low"] > 0  # approval depends on sex in these data
+    assert found["changed"]["sex"] > 0
+    function = invoke("audit", "boostmodels:by_sex", data, "--sensitive", "sex", "--json")
+    assert json.loads(function.stdout)["changed"] == {"sex": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("boostmodels:missing", "has no 'missing'; it has"),
+        ("boostmodels:nothing", "no predict_proba and is no function"),
+        ("nomodule:x", "no Python module 'nomodule'"),
+        ("model.pkl", "pickled models are not loaded"),
+        ("nowhere.evenhand", "no model file nowhere.evenhand"),
+        ("nowhere.onnx", "there is no file nowhere.onnx"),
+        ("word", "give a .evenhand or .onnx file, the folder of a run, or module:object"),
+    ],
+)
+def test_models_that_are_none(own_models, invoke, model, message):
+    result = invoke("audit", model, own_models / "people.csv", "--sensitive", "sex")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_black_boxes_must_say_what_is_sensitive(own_models, invoke):
+    result = invoke("audit", "boostmodels:boosting", own_models / "people.csv")
+    assert "add --sensitive sex,race" in result.stderr
+    result = invoke("audit", "boostmodels:boosting", own_models / "people.csv", "--sensitive", "joined")
+    assert "the model does not look at 'joined'" in result.stderr
+
+
+def certificate(lower, upper):
+    import numpy as np
+
+    return Certificate(lower, upper, lower, upper, 1.0, 1.0, 1.0, 0.01, 60, 0.95, "d_Y", np.zeros(60), np.ones(60))
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "code", "word"),
+    [(0, 0.05, 0, "certified"), (0.2, 0.5, 1, "refuted"), (0.05, 0.5, 3, "undecided")],
+)
+def test_exit_codes_of_certify(trained, invoke, monkeypatch, lower, upper, code, word):
+    folder, _ = trained
+    monkeypatch.setattr(judge, "bound", lambda *args, **kwargs: certificate(lower, upper))
+    result = invoke("certify", folder / "run", folder / "people.csv", "--delta", "0.1")
+    assert result.exit_code == code
+    assert f"{word}: R(h)" in result.stdout
+    as_json = invoke("certify", folder / "run", folder / "people.csv", "--delta", "0.1", "--json")
+    assert json.loads(as_json.stdout)["verdict"] == word
+
+
+def test_certify_for_real(trained, invoke, tmp_path):
+    folder, _ = trained
+    out = tmp_path / "c.json"
+    result = invoke("certify", folder / "run", folder / "people.csv", "--rows", "60", "--delta", "1e9", "--out", out)
+    assert result.exit_code == 0, result.stderr
+    found = Certificate.from_json(out.read_text())
+    assert 0 <= found.lower <= found.upper < 1e9
+
+
+def test_certify_refuses_what_it_cannot_prove(own_models, trained, invoke):
+    result = invoke("certify", "boostmodels:boosting", own_models / "people.csv")
+    assert result.exit_code == 2
+    assert "cannot be certified" in result.stderr
+    assert "evenhand audit works for any model" in result.stderr
+    folder, _ = trained
+    result = invoke("certify", folder / "run", folder / "people.csv", "--rows", "10")
+    assert "10 usable rows are too few" in result.stderr
+
+
+def test_as_a_module():
+    out = subprocess.run(
+        [sys.executable, "-m", "evenhand", "certify", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "Exit codes: 0 certified" in " ".join(out.stdout.split())
+    assert "Example: evenhand certify" in " ".join(out.stdout.split())

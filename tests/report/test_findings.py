@@ -1,0 +1,57 @@
+"""The sentences of the report."""
+
+import json
+
+import pytest
+
+from evenhand.report import Findings
+from evenhand.report.findings import compact, in_100, number
+from evenhand.tables import TableError
+
+
+def test_summary_sentences(run_folder):
+    f = Findings.read(run_folder)
+    assert f.headline.startswith("Of a hundred people, 13 would get another decision")
+    assert f.headline.endswith("With the fair model: 0.4.")
+    assert f.cost == "The price is 3.0 points of balanced accuracy: 83.0% became 80.0%."
+    words = " ".join(f.certificate_words)
+    assert "With 95% confidence" in words
+    assert "at most 0.0123" in words
+    assert "24.4 times more" in words  # .3 / .0123
+
+
+def test_without_certificate_nothing_is_claimed(run_folder, tmp_path):
+    for path in run_folder.glob("*.*"):
+        if path.name != "certificate.json":
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert "nothing is proved" in Findings.read(tmp_path).certificate_words[0]
+    (tmp_path / "certificate.json").write_text(json.dumps({"refused": "the network has a layer of another kind"}))
+    assert "No certificate could be given: the network" in Findings.read(tmp_path).certificate_words[0]
+
+
+def test_folders_that_are_no_run(tmp_path, run_folder):
+    with pytest.raises(TableError, match="is not a folder"):
+        Findings.read(tmp_path / "no")
+    with pytest.raises(TableError, match=r"has no metrics\.json"):
+        Findings.read(tmp_path)
+    (tmp_path / "metrics.json").write_text("{")
+    with pytest.raises(TableError, match="is damaged"):
+        Findings.read(tmp_path)
+    (tmp_path / "metrics.json").write_text("{}")
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(TableError, match="lacks 'models'"):
+        Findings.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "none"), (0.01, "fewer than one"), (0.4, "0.4"), (1.0, "1"), (12.6, "13")]
+)
+def test_in_100(share, text):
+    assert in_100(share) == text
+
+
+def test_numbers_and_json_for_scripts():
+    assert number(0.01234) == "0.0123"
+    assert number(1.2e-7) == "1.2e-07"
+    assert "</script" not in compact({"a": "</script><!--"})
+    assert json.loads(compact({"a": "</script>&"})) == {"a": "</script>&"}
