@@ -1,0 +1,69 @@
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from evenhand.fair_metrics import FairMetric
+from evenhand.objectives import Batch, SenSeI
+from evenhand.regularizer import FairRegularizer
+from evenhand.search import GradientSearch
+
+MODELS = {
+    "split": lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)),
+    "norm first": lambda: nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 2)),
+    "dropout": lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2)),
+}
+
+
+def batch(n=20):
+    generator = torch.Generator().manual_seed(0)
+    return Batch(torch.randn(n, 4, generator=generator, dtype=torch.float64), torch.arange(n) % 2)
+
+
+def fair(fast=True):
+    metric = FairMetric(torch.eye(4, dtype=torch.float64)[:, :1])
+    return FairRegularizer(metric, search=GradientSearch(fast=fast), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_loss_plus_rho_times_the_regularizer(name):
+    torch.manual_seed(0)
+    model = MODELS[name]().double()
+    other, data = copy.deepcopy(model), batch()
+    torch.manual_seed(5)  # the same dropout mask for both
+    value = SenSeI(fair(), 3.0)(model, data)
+    value.backward()
+    torch.manual_seed(5)
+    term = fair(fast=False)(other, data.x)
+    expected = F.cross_entropy(other(data.x), data.y) + 3.0 * term
+    expected.backward()
+    torch.testing.assert_close(value, expected)
+    for a, b in zip(model.parameters(), other.parameters()):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-7, atol=1e-9)
+
+
+def test_rho_zero_is_plain_training_and_a_negative_one_is_refused():
+    model, data = MODELS["split"]().double(), batch()
+    torch.testing.assert_close(SenSeI(fair(), 0.0)(model, data), F.cross_entropy(model(data.x), data.y))
+    with pytest.raises(ValueError, match="rho must be zero or positive"):
+        SenSeI(fair(), -1.0)
+
+
+def test_history_numbers_and_lam_in_the_state():
+    objective = SenSeI(fair(), 1.0)
+    objective(MODELS["split"]().double(), batch())
+    assert set(objective.last) == {"loss", "regularizer", "lam", "d_x", "d_y"}
+    assert not any(number.requires_grad for number in objective.last.values())
+    assert "regularizer.lam" in objective.state_dict()
+
+
+def test_sample_weight_acts_on_the_loss():
+    model, data = MODELS["split"]().double(), batch()
+    weight = torch.zeros(20, dtype=torch.float64)
+    weight[0] = 1
+    SenSeI(fair(), 1.0)(model, Batch(data.x, data.y, weight))
+    objective = SenSeI(fair(), 1.0)
+    objective(model, Batch(data.x, data.y, weight))
+    torch.testing.assert_close(objective.last["loss"], F.cross_entropy(model(data.x[:1]), data.y[:1]).detach())

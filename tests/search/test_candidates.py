@@ -1,0 +1,98 @@
+"""The exact search: equal to a loop over the candidates; the dual of R equal to the primal by linear programming."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize_scalar
+from torch import nn
+
+from evenhand.fair_metrics import FairMetric
+from evenhand.regularizer import FairRegularizer
+from evenhand.search import CandidateSearch, DistanceGain
+from evenhand.variations import Variations
+
+
+def candidates(n=6, m=4, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n, m, d))
+    return torch.tensor(values[:, 0]), Variations(values, np.arange(n))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 100), lam=st.floats(0, 5), same=st.booleans())
+def test_equals_a_loop(seed, lam, same):
+    x, variations = candidates(seed=seed)
+    metric = FairMetric(torch.eye(3, dtype=torch.float64)[:, :1])
+    model = nn.Linear(3, 2).double()
+    gain = DistanceGain(model(x).detach())
+    found = CandidateSearch(variations, same_individual=same)(model, gain, x, metric, lam)
+    for i in range(len(x)):
+        options = torch.tensor(variations.values[i])
+        reached = (model(options) - model(x[i : i + 1])).square().mean(1)
+        price = torch.zeros(len(options)) if same else metric(x[i : i + 1].expand_as(options), options)
+        best = (reached - lam * price).max().item()
+        assert (found.gain[i] - lam * found.d_x[i]).item() == pytest.approx(max(best, 0.0), abs=1e-9)
+
+
+def test_strong_duality():
+    """inf over lam of lam*eps + mean max_j (d_Y - lam*d_X) is the best coupling, which linprog finds."""
+    x, variations = candidates(n=8, m=5)
+    metric = FairMetric(torch.eye(3, dtype=torch.float64)[:, :1])
+    torch.manual_seed(0)
+    model, eps = nn.Linear(3, 2).double(), 0.3
+    search, gain = CandidateSearch(variations, same_individual=False), DistanceGain(model(x).detach())
+
+    def dual(lam):
+        found = search(model, gain, x, metric, lam)
+        return lam * eps + (found.gain - lam * found.d_x).mean().item()
+
+    found = minimize_scalar(dual, bounds=(0, 50), method="bounded", options={"xatol": 1e-9})
+    n, m = variations.values.shape[:2]
+    options = torch.tensor(variations.values)
+    d_y = (model(options) - model(x)[:, None]).square().mean(-1).detach().numpy()
+    d_x = np.stack([metric(x, options[:, j]).numpy() for j in range(m)], axis=1)
+    rows = np.kron(np.eye(n), np.ones(m))
+    primal = linprog(-d_y.ravel(), A_ub=[d_x.ravel()], b_ub=[eps], A_eq=rows, b_eq=np.full(n, 1 / n))
+    assert found.fun == pytest.approx(-primal.fun, rel=1e-5)
+
+
+def test_the_regularizer_takes_it_and_lets_gradients_through():
+    x, variations = candidates()
+    model = nn.Linear(3, 2).double()
+    metric = FairMetric(torch.eye(3, dtype=torch.float64)[:, :1])
+    fair = FairRegularizer(metric, eps=0, search=CandidateSearch(variations))
+    value = fair(model, x)
+    differences = torch.tensor(variations.values) - x[:, None]
+    exact = (differences @ model.weight.T).square().mean(-1).amax(1).mean()
+    torch.testing.assert_close(value, exact)
+    value.backward()
+    assert model.weight.grad.abs().sum() > 0
+
+
+def test_rows_without_variations_keep_themselves_and_any_callable_will_do():
+    x = torch.zeros(3, 2)
+    variations = Variations(np.array([[[0.0, 0.0], [1.0, 1.0]]]), np.array([1]))
+    found = CandidateSearch(variations)(
+        lambda z: z.numpy().round(), lambda h: h.sum(1), x, FairMetric.euclidean(2), 1.0
+    )
+    assert found.x_worst.tolist() == [[0, 0], [1, 1], [0, 0]]
+    assert found.gain.tolist() == [0, 2, 0]
+
+
+def test_candidates_outside_the_box_do_not_count():
+    x = torch.zeros(1, 2)
+    variations = Variations(np.array([[[0.0, 0.0], [9.0, 0.0], [1.0, 0.0]]]), np.array([0]))
+    found = CandidateSearch(variations)(
+        lambda z: z, lambda h: h.sum(1), x, FairMetric.euclidean(2), 1.0, bounds=(-2, 2)
+    )
+    assert found.x_worst.tolist() == [[1, 0]]
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="values \\(g, m, d\\)"):
+        CandidateSearch(Variations(np.zeros((2, 3)), np.arange(2)))
+    variations = Variations(np.zeros((1, 2, 2)), np.array([5]))
+    with pytest.raises(ValueError, match="row 5 but x has 3 rows"):
+        CandidateSearch(variations)(torch.sin, lambda h: h.sum(1), torch.zeros(3, 2), FairMetric.euclidean(2), 1.0)

@@ -1,0 +1,40 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.output_distances import absolute_probability, mean_squared_logits, squared_error, total_variation
+
+DISTANCES = [mean_squared_logits, squared_error, absolute_probability, total_variation]
+logit = st.floats(-20, 20, allow_nan=False)
+
+
+def test_by_hand():
+    h, other = torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]])
+    assert mean_squared_logits(h, other).item() == 12.5
+    assert squared_error(h, other).item() == 25
+    p = torch.sigmoid(torch.tensor(1.0)).item()
+    assert absolute_probability(h, other).item() == pytest.approx(p - 0.5)
+    assert total_variation(h, other).item() == pytest.approx(p - 0.5)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@given(a=st.tuples(logit, logit), b=st.tuples(logit, logit))
+def test_zero_on_itself_symmetric_and_not_negative(distance, a, b):
+    h, other = torch.tensor([a]), torch.tensor([b])
+    assert distance(h, h).item() == 0
+    assert distance(h, other).item() == pytest.approx(distance(other, h).item(), abs=1e-6)
+    assert distance(h, other).item() >= 0
+
+
+@given(a=st.lists(logit, min_size=3, max_size=3), b=st.lists(logit, min_size=3, max_size=3), shift=logit)
+def test_total_variation_lies_in_0_1_and_ignores_a_common_shift(a, b, shift):
+    h, other = torch.tensor([a], dtype=torch.float64), torch.tensor([b], dtype=torch.float64)
+    value = total_variation(h, other).item()
+    assert 0 <= value <= 1 + 1e-12
+    assert total_variation(h + shift, other).item() == pytest.approx(value, abs=1e-9)
+
+
+def test_absolute_probability_needs_two_logits():
+    with pytest.raises(ValueError, match="use total_variation"):
+        absolute_probability(torch.zeros(1, 3), torch.zeros(1, 3))
