@@ -68,7 +68,7 @@ def certify(
     d_y_max: float | None = None,
     distinct_people: bool = False,
     tune_rows: int = 40,
-    tune_steps: int = 200,
+    tune_steps: int = 120,
     rounds: int = 6,
     progress: bool = False,
 ) -> Certificate:
@@ -107,7 +107,7 @@ def certify(
     upper = read.up(lam * eps + interval(rbar, largest, alpha / 2))
     _say(progress, f"R_high = {r_high:.4g}")
 
-    move = choose_move(*_pool_distances(attack, tuning[:256], eps, lams, solver, rounds), eps)
+    move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, solver, rounds), eps)
     d_y, d_x = _pool_distances(attack, x, eps, lams, solver, rounds, found)
     pool = Pool()
     pool.add(d_y, d_x)
@@ -145,7 +145,7 @@ def certify_individuals(
     *,
     output_distance: OutputDistance = mean_squared_logits,
     tune_rows: int = 40,
-    tune_steps: int = 200,
+    tune_steps: int = 120,
     rounds: int = 6,
     progress: bool = False,
 ) -> Individuals:
@@ -204,14 +204,14 @@ def _choose_lam(solver: Solver, x_tune: Tensor, eps: float, n: int, alpha: float
     falls. Also returns b, and the bound that holds for every x in Dom."""
     problem, m = solver.problem, solver.m
     hull = unpinned(problem)
-    joint = uniform_bound(hull, max(eps, 1e-9))
+    joint = uniform_bound(hull, max(eps, 1e-9), steps=400)
     ceiling = output_range(problem)
     best: tuple[float, Solver, float] | None = None
-    for factor in (1.0, 1.05, 1.15, 1.35, 1.7):
+    for factor in (1.0, 1.1, 1.4):
         trial = Solver(problem, Multipliers(m.lam * factor, m.eta, m.gam, m.th))
         lam = float(trial.m.lam)
-        largest = min(uniform_bound(hull, 0.0, lam, joint.multipliers, steps=250).value, ceiling)
-        mean = bracket(trial, x_tune, rounds=4).upper.clamp(max=largest).mean().item()
+        largest = min(uniform_bound(hull, 0.0, lam, joint.multipliers, steps=150).value, ceiling)
+        mean = bracket(trial, x_tune, rounds=3).upper.clamp(max=largest).mean().item()
         expected = lam * eps + mean + (math.log(1 / alpha) + 0.5) * largest / n
         if best is None or expected < best[0]:
             best = expected, trial, largest

@@ -50,20 +50,32 @@ class Attack:
         return torch.cat(parts, 1)
 
     def improve(self, x: Tensor, starts: Tensor, lam: float) -> Tensor:
-        """From the best starts of each person, climb d_Y - lam * d_X; the best points seen: (n, keep, d)."""
+        """From the best starts of each person, climb d_Y - lam * d_X; the best points seen: (n, m, d)."""
         d_y, d_x = self.distances(x, starts)
-        best = (d_y - lam * d_x).topk(min(self.keep, starts.shape[1]), dim=1).indices
+        gain = d_y - lam * d_x
+        best = gain.topk(min(self.keep, starts.shape[1]), dim=1).indices
+        pins = len(self.geometry.pin_values)
+        fibre = pins * self.fibre_points()
+        if 1 < pins <= 8 and starts.shape[1] >= fibre:  # also the best along the fibre for each combination of pins
+            of_each = gain[:, :fibre].reshape(len(x), pins, -1).argmax(2)
+            best = torch.cat([best, of_each + torch.arange(pins) * self.fibre_points()], 1)
         chosen = starts.gather(1, best[..., None].expand(-1, -1, x.shape[1]))
         n, m, d = chosen.shape
         wide = x.repeat_interleave(m, 0)
         climb = self._climb if self.differentiable else self._wander
         return climb(wide, chosen.reshape(n * m, d), lam).reshape(n, m, d)
 
+    def _along(self) -> int:
+        return {0: 1, 1: 9, 2: 4}.get(self.geometry.k, 1)
+
+    def fibre_points(self) -> int:
+        """How many points of the grid along the fibre there are for each combination of pinned columns."""
+        return int(self._along() ** self.geometry.k)
+
     def along_fibre(self, x: Tensor) -> Tensor:
         """Points of Dom along the moves that cost nothing, for every combination of pinned columns."""
         geometry = self.geometry
-        each = {0: 1, 1: 9, 2: 4}.get(geometry.k, 1)
-        cells = geometry.grid(len(x), [each] * geometry.k)
+        cells = geometry.grid(len(x), [self._along()] * geometry.k)
         points = [geometry.reference(x, cells)[0].reshape(len(x), -1, x.shape[1])]
         if geometry.k > 2:  # a grid would be too large: both ends of each direction
             base = geometry.grid(len(x), [1] * geometry.k)

@@ -44,11 +44,11 @@ class Multipliers:
 def start_multipliers(problem: Problem) -> Multipliers:
     """Multipliers with S > 0, from products of spectral norms."""
     layers = problem.layers
-    total = float(torch.linalg.matrix_norm(layers[-1].weight, 2)) ** 2
+    total = torch.linalg.matrix_norm(layers[-1].weight.detach(), 2).item() ** 2
     eta: list[Tensor] = []
     for width, layer in zip(reversed(problem.widths), reversed(layers[:-1]), strict=True):
         eta.insert(0, torch.full((width,), 2 * total + 1e-12, dtype=torch.float64))
-        total = 2 * total * float(torch.linalg.matrix_norm(layer.weight, 2)) ** 2
+        total = 2 * total * torch.linalg.matrix_norm(layer.weight.detach(), 2).item() ** 2
     lam = torch.tensor(3 * total + 1e-6, dtype=torch.float64)
     gam = torch.full((problem.k,), 3 * total + 1e-8, dtype=torch.float64)
     th = torch.full((len(problem.free),), 1e-3 * total + 1e-9, dtype=torch.float64)

@@ -35,18 +35,19 @@ def tune(
     problem: Problem,
     x: Tensor,
     eps: float,
-    steps: int = 200,
+    steps: int = 120,
     start: Multipliers | None = None,
-    iterations: int = 10,
-    lr: float = 0.1,
+    iterations: int = 8,
+    lr: float = 0.3,
+    refine: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> Tuned:
     """min over (lam, eta, gam, th) of lam*eps + mean_i max_cells bound, on tuning rows x (n, d).
 
     The rows' own multipliers follow by a few ADMM iterations a step. Cells far below their person's largest bound are
-    dropped on the way, and the others are cut finer.
+    dropped on the way, and the others are cut finer (unless ``refine`` is False).
     """
-    state = _Cells(problem, x, iterations, finer_until=0.7 * steps)
+    state = _Cells(problem, x, iterations, finer_until=0.7 * steps if refine else 0)
 
     def objective(m: Multipliers, root: Tensor, step: int) -> Tensor:
         return m.lam * eps + state.bound(m, root, step).mean()
