@@ -93,7 +93,10 @@ def trade_off(
         .mark_text(align="left", baseline="top", dx=7, dy=5, fontSize=10, color="#333")
         .encode(x=x, y=y, text="parameters:N", tooltip=hover)
     )
-    return _finished(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT), title, "Filled: on the Pareto front.")
+    result: alt.LayerChart = _finished(
+        alt.layer(*layers).properties(width=WIDTH, height=HEIGHT), title, "Filled: on the Pareto front."
+    )
+    return result
 
 
 def history(
@@ -101,7 +104,7 @@ def history(
     *,
     quantities: Sequence[str] | None = None,
     title: str = "Course of training",
-) -> alt.VConcatChart:
+) -> alt.ConcatChart:
     """Loss, lam, d_X, d_Y ... over the steps, one small chart each: ``estimator.history_``, or name -> history."""
     alt = _altair()
     frame = _joined(records)
@@ -134,7 +137,8 @@ def history(
         .properties(width=250, height=110, title=alt.Title(names.get(name, name), fontSize=12, anchor="start"))
         for i, name in enumerate(shown)
     ]
-    return _finished(alt.concat(*charts, columns=2, spacing=18), title)
+    result: alt.ConcatChart = _finished(alt.concat(*charts, columns=2, spacing=18), title)
+    return result
 
 
 def distribution(
@@ -187,7 +191,8 @@ def distribution(
             .mark_text(align="left", dx=4, y=8, fontSize=11, color="#333")
             .encode(x="d_y:Q", text="label")
         )
-    return _finished(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT * 0.85), title)
+    result: alt.LayerChart = _finished(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT * 0.85), title)
+    return result
 
 
 def surfaces(
@@ -244,7 +249,8 @@ def surfaces(
             dots = alt.Chart(points).mark_circle(size=16, opacity=1, stroke="white", strokeWidth=0.6, aria=False)
             layers.append(dots.encode(x=x, y=up, fill=fill))
         charts.append(alt.layer(*layers).properties(width=168, height=168, title=alt.Title(name, fontSize=13)))
-    return _finished(alt.concat(*charts, columns=columns, spacing=14), title)
+    result: alt.ConcatChart = _finished(alt.concat(*charts, columns=columns, spacing=14), title)
+    return result
 
 
 def worst_pairs(
@@ -304,7 +310,10 @@ def worst_pairs(
             ],
         )
     )
-    return _finished(alt.layer(line, dots).properties(width=WIDTH - 60, height=max(60, 26 * len(frame))), title)
+    result: alt.LayerChart = _finished(
+        alt.layer(line, dots).properties(width=WIDTH - 60, height=max(60, 26 * len(frame))), title
+    )
+    return result
 
 
 def save(chart: Any, path: str | os.PathLike[str]) -> Path:

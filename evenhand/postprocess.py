@@ -103,7 +103,8 @@ def similarity_graph(
     points = _fair_coordinates(X, fair_metric)
     n = len(points)
     if neighbours is None:
-        found = NearestNeighbors(radius=float(np.sqrt(tau))).fit(points).radius_neighbors_graph(mode="distance")
+        assert tau is not None
+        found = NearestNeighbors(radius=tau**0.5).fit(points).radius_neighbors_graph(mode="distance")
     else:
         found = NearestNeighbors(n_neighbors=min(neighbours, n - 1)).fit(points).kneighbors_graph(mode="distance")
     pairs = sparse.coo_array(found)

@@ -227,7 +227,8 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "module_")
         check_frame(X)
         x = torch.as_tensor(validate_data(self, X, dtype=np.float32, reset=False))
-        return self.module_(x)[:, 0].double().numpy()
+        scores: np.ndarray = self.module_(x)[:, 0].double().numpy()
+        return scores
 
     def score(self, X: Any, y: Any, query: Any) -> float:
         """NDCG."""

@@ -73,7 +73,7 @@ class CLPMethod(NeuralEstimator):
             variations = variations.select(np.asarray(sample_weight) > 0)
         self._training_variations = variations
         try:
-            fitted: Self = super().fit(X, y, sample_weight)  # type: ignore[misc]
+            fitted: Self = super().fit(X, y, sample_weight)
             return fitted
         finally:
             del self._training_variations
