@@ -68,7 +68,7 @@ def main() -> None:
     }
     fair = {"search": SEARCH, "lam": 0.02, **training}
     sweeps: dict[str, tuple[Any, dict[str, Any]]] = {
-        "SenSeI": (SenSeIClassifier(metric, eps=EPS, blind_start=True, **fair), {"rho": RHOS}),
+        "SenSeI": (SenSeIClassifier(metric, eps=EPS, quiet_start=True, **fair), {"rho": RHOS}),
         "SenSR": (SenSRClassifier(metric, search=SEARCH, **training), {"params": {"eps": EPSILONS}}),
         "CLP": (CLPClassifier(flips, **training), {"rho": CLP_RHOS}),
         "Project": (ProjectClassifier(metric, **training), {"params": [{}]}),

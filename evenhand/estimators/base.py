@@ -46,7 +46,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
     fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None
     bounds: Any = "data"
     warm_up: float = 0.0
-    blind_start: bool = False
+    quiet_start: bool = False
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         raise NotImplementedError
@@ -155,11 +155,11 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         return module
 
     def _started(self, net: nn.Sequential) -> nn.Sequential:
-        """The network as training starts: with ``blind_start``, W1 A = 0."""
+        """The network as training starts. A quiet start: W1 A = 0, and W1 a tenth of its usual size."""
         first = net[0]
-        if self.blind_start and isinstance(first, nn.Linear):
+        if self.quiet_start and isinstance(first, nn.Linear):
             with torch.no_grad():
-                first.weight.copy_(self.fair_metric_.project(first.weight.to(self.fair_metric_.directions)))
+                first.weight.copy_(0.1 * self.fair_metric_.project(first.weight.to(self.fair_metric_.directions)))
         return net
 
     def _validation(

@@ -68,7 +68,7 @@ class SenSeIRegressor(NeuralRegressor):
         lam: float = 0.1,
         lam_rule: LamRule | None = None,
         warm_up: float = 0.0,
-        blind_start: bool = True,
+        quiet_start: bool = True,
         steps: int = 1000,
         batch_size: int = 500,
         lr: float = 2e-3,
@@ -88,7 +88,7 @@ class SenSeIRegressor(NeuralRegressor):
         self.lam = lam
         self.lam_rule = lam_rule
         self.warm_up = warm_up
-        self.blind_start = blind_start
+        self.quiet_start = quiet_start
         self.steps = steps
         self.batch_size = batch_size
         self.lr = lr

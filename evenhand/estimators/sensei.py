@@ -28,10 +28,9 @@ class SenSeIClassifier(NeuralClassifier):
         network of one's own. rho weighs fairness against accuracy; eps is the mean fair distance within which people
         count as similar. bounds: the box that inputs live in, by default the range of the training data; None is the
         paper's unbounded space. lam and lam_rule: the dual variable's start and its rule, by default Algorithm 1.
-        blind_start: the first layer starts without a response to the sensitive directions, so that training need not
-        unlearn a random one; False is the paper's start, and a ``module`` of one's own starts as it is.
-        certified: the weight of a *proven* upper bound of R(h) in a fine-tuning stage after training (about 3; None for
-        none), so that ``certify`` has more to prove; see docs/certificates.md.
+        quiet_start: the first layer starts small and without a response to the sensitive directions, so that training
+        need not unlearn random weights, which rare columns would keep; False is the paper's start, and a ``module`` of
+        one's own starts as it is.
     Fitted: ``module_`` (gives logits), ``classes_``, ``fair_metric_``, ``bounds_``, ``lam_``, ``history_``.
     """
 
@@ -50,7 +49,7 @@ class SenSeIClassifier(NeuralClassifier):
         lam: float = 0.1,
         lam_rule: LamRule | None = None,
         warm_up: float = 0.0,
-        blind_start: bool = True,
+        quiet_start: bool = True,
         certified: float | None = None,
         steps: int = 1000,
         batch_size: int = 500,
@@ -72,7 +71,7 @@ class SenSeIClassifier(NeuralClassifier):
         self.lam = lam
         self.lam_rule = lam_rule
         self.warm_up = warm_up
-        self.blind_start = blind_start
+        self.quiet_start = quiet_start
         self.certified = certified
         self.steps = steps
         self.batch_size = batch_size

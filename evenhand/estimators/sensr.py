@@ -35,7 +35,7 @@ class SenSRMethod(NeuralEstimator):
         lam: float = 2.0,
         lam_rule: LamRule | None = None,
         warm_up: float = 0.0,
-        blind_start: bool = False,
+        quiet_start: bool = False,
         steps: int = 1000,
         batch_size: int = 500,
         lr: float = 2e-3,
@@ -54,7 +54,7 @@ class SenSRMethod(NeuralEstimator):
         self.lam = lam
         self.lam_rule = lam_rule
         self.warm_up = warm_up
-        self.blind_start = blind_start
+        self.quiet_start = quiet_start
         self.steps = steps
         self.batch_size = batch_size
         self.lr = lr

@@ -165,8 +165,8 @@ def _warm_start(
     model.set_params(module=module, steps=max(1, round(warm_share * known["steps"])))
     if lam is not None and "lam" in known:
         model.set_params(lam=lam)
-    if "blind_start" in known:
-        model.set_params(blind_start=False)  # a start of its own: it would undo the warm one
+    if "quiet_start" in known:
+        model.set_params(quiet_start=False)  # a start of its own: it would undo the warm one
 
 
 @contextmanager

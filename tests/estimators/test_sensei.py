@@ -45,7 +45,7 @@ def test_rho_zero_is_plain_training(biased):
     X, y = biased
     metric = fair_metrics.from_columns(X, ["group"])
     plain = ERMClassifier(**OPTIONS).fit(X, y)
-    fair = SenSeIClassifier(metric, rho=0, blind_start=False, **OPTIONS).fit(X, y)
+    fair = SenSeIClassifier(metric, rho=0, quiet_start=False, **OPTIONS).fit(X, y)
     np.testing.assert_allclose(plain.decision_function(X), fair.decision_function(X), rtol=1e-6)
 
 
@@ -72,10 +72,10 @@ def test_search_can_be_given(biased):
     SenSeIClassifier(search=GradientSearch(subspace_steps=0, full_steps=2), **options).fit(X, y)
 
 
-@pytest.mark.parametrize("blind", [True, False])
-def test_blind_start_has_no_response_to_the_directions(biased, blind):
+@pytest.mark.parametrize("quiet", [True, False])
+def test_quiet_start_has_no_response_to_the_directions(biased, quiet):
     X, y = biased
     metric = fair_metrics.from_columns(X, ["group"])
-    model = SenSeIClassifier(metric, blind_start=blind, rho=1.0, **OPTIONS | {"steps": 1, "lr": 1e-12}).fit(X, y)
+    model = SenSeIClassifier(metric, quiet_start=quiet, rho=1.0, **OPTIONS | {"steps": 1, "lr": 1e-12}).fit(X, y)
     response = model.module_[0].weight.detach().numpy() @ metric.directions.numpy()
-    assert (np.abs(response).max() < 1e-6) == blind
+    assert (np.abs(response).max() < 1e-6) == quiet
