@@ -1,0 +1,110 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from evenhand.fair_metrics import from_classifier
+
+
+def frame(n=300):
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, n).astype(float)
+    race = rng.integers(0, 3, n)
+    columns = {"a": rng.normal(size=n) + sex, "b": rng.normal(size=n) - race, "c": rng.normal(size=n), "sex": sex}
+    return pd.DataFrame(columns | {f"race_{i}": (race == i).astype(float) for i in range(3)}), race
+
+
+def contains(metric, direction):
+    """Whether moves along the direction cost nothing."""
+    direction = torch.as_tensor(direction, dtype=metric.directions.dtype)
+    return metric.cost(direction[None] / direction.norm()).item() < 1e-6
+
+
+def test_coefficients_are_those_of_sklearn():
+    X, _ = frame()
+    metric = from_classifier(X, ["sex"], ["sex"], l2=0.1)
+    others = [c for c in X.columns if c != "sex"]
+    model = LogisticRegression(C=1 / (0.1 * len(X)), max_iter=2000).fit(X[others], X["sex"])
+    expected = np.zeros(X.shape[1])
+    expected[[X.columns.get_loc(c) for c in others]] = model.coef_[0]
+    inner = metric.attribute_models[0]
+    np.testing.assert_allclose(inner.directions[:, 0], expected, atol=1e-4)
+    assert inner.directions[X.columns.get_loc("sex"), 0] == 0
+    assert inner.estimator.coef_.shape == (1, X.shape[1] - 1)
+    assert metric.directions.shape[1] == 2
+    assert contains(metric, expected)
+    assert str(inner) == "sex: LogisticRegression on 6 columns, 1 directions"
+
+
+def test_a_one_hot_block_is_one_attribute_with_a_direction_per_category():
+    X, race = frame()
+    metric = from_classifier(X, ["race"], ["race"])
+    inner = metric.attribute_models[0]
+    assert inner.directions.shape[1] == 3
+    others = ["a", "b", "c", "sex"]
+    model = LogisticRegression(C=1 / (0.1 * len(X)), max_iter=2000).fit(X[others], race)
+    np.testing.assert_allclose(inner.directions[:4], model.coef_.T, atol=1e-4)
+    assert (inner.directions[4:] == 0).all()
+
+
+def test_several_attributes_and_the_default_of_predict():
+    X, _ = frame()
+    metric = from_classifier(X, ["sex", "race"])
+    assert [model.name for model in metric.attribute_models] == ["sex", "race"]
+    for model in metric.attribute_models:
+        for direction in model.directions.T:
+            assert contains(metric, direction)
+
+
+def test_numeric_attributes_by_ridge():
+    X, _ = frame()
+    metric = from_classifier(X, [], ["c"])
+    others = [c for c in X.columns if c != "c"]
+    model = Ridge(alpha=0.1 * len(X)).fit(X[others], X["c"])
+    inner = metric.attribute_models[0]
+    assert isinstance(inner.estimator, Ridge)
+    np.testing.assert_allclose(np.delete(inner.directions[:, 0], 2), model.coef_, atol=1e-6)
+
+
+def test_an_attribute_outside_X():
+    X, race = frame()
+    names = np.array(["x", "y", "z"], dtype=object)[race]
+    metric = from_classifier(X[["a", "b", "c"]], predict={"race": names})
+    assert metric.attribute_models[0].used == (0, 1, 2)
+    assert metric.d == 3
+
+
+def test_the_inner_model_can_be_given():
+    X, _ = frame()
+    strong = from_classifier(X, [], ["sex"], classifier=LogisticRegression(C=1e-6))
+    assert np.abs(strong.attribute_models[0].estimator.coef_).max() < 1e-2
+
+
+def test_the_authors_second_weight_column_adds_a_direction():
+    X, _ = frame()
+    three = from_classifier(X, ["sex"], ["sex"])
+    four = from_classifier(X, ["sex"], ["sex"], both_weight_columns=True)
+    assert four.directions.shape[1] == three.directions.shape[1] + 1
+    again = from_classifier(X, ["sex"], ["sex"], both_weight_columns=True)
+    assert torch.equal(four.directions, again.directions)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: from_classifier(X, ["gender"]), "'gender' does not exist"),
+        (lambda X: from_classifier(X, predict={"race": [None] + ["x"] * 299}), r"'race' is missing in 1 of 300 rows"),
+        (lambda X: from_classifier(X, predict={"age": [float("nan")] * 2 + [1.0] * 298}), "'age' is missing in 2"),
+        (lambda X: from_classifier(X, predict={"race": ["x"]}), "one value per row"),
+        (lambda X: from_classifier(X, predict={"race": ["x"] * 300}), "single value"),
+        (lambda X: from_classifier(X[["sex"]], ["sex"]), "no column is left"),
+        (lambda X: from_classifier(X.iloc[:0], ["sex"]), "no rows"),
+        (lambda X: from_classifier(X.assign(a=np.nan), ["sex"]), r"NaN or infinite values in column\(s\) \['a'\]"),
+        (lambda X: from_classifier(X.assign(a="text"), ["sex"]), "encode the categorical columns first"),
+        (lambda X: from_classifier(X, [], []), "at least one sensitive column"),
+    ],
+)
+def test_errors_name_the_cause(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(frame()[0])

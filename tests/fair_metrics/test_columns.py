@@ -1,0 +1,37 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+
+from evenhand.fair_metrics import from_columns
+
+FRAME = pd.DataFrame({"age": [1.0], "sex": [0.0], "race_White": [1.0], "race_Black": [0.0], "races": [2.0]})
+
+
+@pytest.mark.parametrize("X", [FRAME, pl.from_pandas(FRAME)])
+def test_named_columns_and_one_hot_blocks(X):
+    metric = from_columns(X, ["sex", "race"])
+    free = metric.sigma.diagonal() == 0
+    assert free.tolist() == [False, True, True, True, False]
+    assert from_columns(X, ["race_White"]).directions[:, 0].tolist() == [0, 0, 1, 0, 0]
+
+
+def test_positions_of_an_array():
+    metric = from_columns(np.zeros((2, 4)), [0, -1])
+    assert (metric.sigma.diagonal() == 0).tolist() == [True, False, False, True]
+    x = torch.randn(3, 4)
+    moved = x.clone()
+    moved[:, 0] += 5
+    assert (metric(x, moved) == 0).all()
+
+
+def test_unknown_columns_come_with_the_closest_names():
+    with pytest.raises(ValueError, match=r"'sexx' does not exist; the closest are 'sex'"):
+        from_columns(FRAME, ["sexx"])
+    with pytest.raises(ValueError, match="column 7 does not exist: the data have 4 unnamed columns"):
+        from_columns(np.zeros((2, 4)), [7])
+    with pytest.raises(TypeError, match=r"write \['sex'\]"):
+        from_columns(FRAME, "sex")
+    with pytest.raises(ValueError, match="two-dimensional"):
+        from_columns(np.zeros(4), [0])

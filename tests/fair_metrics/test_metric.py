@@ -1,0 +1,118 @@
+"""FairMetric: positive semi-definite, zero along its directions, whatever the directions look like."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from evenhand.fair_metrics import FairMetric
+
+entries = st.floats(-10, 10, allow_nan=False, width=32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(directions=arrays(np.float64, (5, 3), elements=entries).filter(lambda a: np.abs(a).max() > 1e-2))
+def test_positive_semidefinite_and_free_along_the_directions(directions):
+    metric = FairMetric(directions)
+    assert np.linalg.eigvalsh(metric.sigma.numpy()).min() > -1e-10
+    x = torch.zeros(1, 5, dtype=torch.float64)
+    for column in torch.tensor(directions).T:
+        length = column.norm().item()
+        if length > 1e-2:  # shorter than the rank cut of the others is rounding
+            assert metric(x, x + column / length).item() < 1e-9
+    torch.testing.assert_close(
+        metric.directions.T @ metric.directions, torch.eye(metric.directions.shape[1], dtype=torch.float64)
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), given_sigma=st.booleans())
+def test_call_cost_and_pairwise_are_the_quadratic_form(seed, given_sigma):
+    generator = torch.Generator().manual_seed(seed)
+    a = torch.randn(6, 2, generator=generator, dtype=torch.float64)
+    metric = FairMetric(sigma=a @ a.T) if given_sigma else FairMetric(a)
+    x, z = (torch.randn(n, 6, generator=generator, dtype=torch.float64) for n in (4, 3))
+    loop = torch.stack([torch.stack([(p - q) @ metric.sigma @ (p - q) for q in z]) for p in x])
+    torch.testing.assert_close(metric.pairwise(x, z), loop)
+    torch.testing.assert_close(metric(x[:3], z), loop.diagonal())
+    torch.testing.assert_close(metric.cost(x[:3] - z), loop.diagonal())
+    delta = (x[:3] - z).requires_grad_(True)
+    (slope,) = torch.autograd.grad(metric.cost(delta).sum(), delta)
+    torch.testing.assert_close(metric.cost_gradient(delta.detach()), slope)
+    if given_sigma:
+        torch.testing.assert_close(metric.sigma, a @ a.T)
+
+
+@pytest.mark.parametrize(
+    "columns", [[(1, 0, 0), (2, 0, 0)], [(1, 0, 0), (1, 1e-9, 0)], [(1, 0, 0), (0, 0, 0)], [(1, 0, 0), (1, 0, 0)]]
+)
+def test_collinear_zero_and_duplicate_directions_count_once(columns):
+    metric = FairMetric(np.array(columns, dtype=float).T)
+    assert metric.directions.shape == (3, 1)
+    torch.testing.assert_close(metric.sigma, torch.diag(torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)))
+
+
+def test_sigma_null_space_becomes_the_directions():
+    metric = FairMetric(sigma=np.diag([0.0, 4.0, 0.0, 1.0]))
+    assert metric.directions.shape == (4, 2)
+    assert metric(np.zeros((1, 4)), np.array([[5.0, 1.0, 7.0, 2.0]])).item() == pytest.approx(8)
+    assert metric.factor is not None
+
+
+def test_euclidean_and_project():
+    metric = FairMetric.euclidean(3)
+    x, z = torch.randn(4, 3), torch.randn(4, 3)
+    torch.testing.assert_close(metric(x, z), (x - z).square().sum(1))
+    assert torch.equal(metric.project(x), x)
+    sensitive = FairMetric([[1.0], [0.0], [0.0]])
+    assert (sensitive.project(x)[:, 0] == 0).all()
+    assert torch.equal(sensitive.project(x)[:, 1:], x[:, 1:])
+
+
+@pytest.mark.parametrize("given_sigma", [True, False])
+def test_save_and_load(tmp_path, given_sigma):
+    a = np.random.default_rng(0).normal(size=(4, 2))
+    metric = FairMetric(sigma=a @ a.T) if given_sigma else FairMetric(a)
+    metric.save(tmp_path / "metric.npz")
+    loaded = FairMetric.load(tmp_path / "metric.npz")
+    x, z = torch.randn(5, 4, dtype=torch.float64), torch.randn(5, 4, dtype=torch.float64)
+    assert torch.equal(loaded(x, z), metric(x, z))
+    assert [path.name for path in tmp_path.iterdir()] == ["metric.npz"]
+    (tmp_path / "other").write_text("nothing of ours")
+    with pytest.raises(ValueError, match=r"not a fair metric written by FairMetric\.save"):
+        FairMetric.load(tmp_path / "other")
+    with pytest.raises(FileNotFoundError):
+        FairMetric.load(tmp_path / "absent")
+
+
+def test_dtype_follows_the_input_and_to_returns_self():
+    assert FairMetric(np.eye(3, dtype=np.float32)[:, :1]).directions.dtype == torch.float32
+    assert FairMetric(np.eye(3, dtype=int)[:, :1]).directions.dtype == torch.float32
+    metric = FairMetric(np.eye(3)[:, :1])
+    assert metric.directions.dtype == torch.float64
+    assert metric.to(torch.float32) is metric
+    assert metric(torch.zeros(1, 3), torch.ones(1, 3)).dtype == torch.float32
+    assert metric.matching(torch.zeros(1, 3, dtype=torch.float64)).directions.dtype == torch.float64
+    assert metric.directions.dtype == torch.float32
+    assert "3 features, 1 free directions" in repr(metric)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FairMetric(), "either directions"),
+        (lambda: FairMetric([[1.0]], sigma=[[1.0]]), "either directions"),
+        (lambda: FairMetric(np.zeros((3, 2))), "span nothing"),
+        (lambda: FairMetric(np.zeros((3, 0))), "at least one row and one column"),
+        (lambda: FairMetric([[float("nan")], [1.0]]), "NaN or infinite"),
+        (lambda: FairMetric(sigma=np.ones((2, 3))), "must be square"),
+        (lambda: FairMetric(sigma=[[1.0, 2.0], [0.0, 1.0]]), "must be symmetric"),
+        (lambda: FairMetric(sigma=-np.eye(2)), "positive semi-definite"),
+        (lambda: FairMetric([[1.0], [0.0]])(torch.zeros(1, 3), torch.zeros(1, 3)), "built for 2 features"),
+    ],
+)
+def test_errors_say_what_came(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
