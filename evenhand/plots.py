@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    import altair as alt
+    import altair
 
 __all__ = ["distribution", "history", "save", "surfaces", "trade_off", "worst_pairs"]
 
@@ -31,7 +31,7 @@ def trade_off(
     unfairness: str = "unfairness",
     title: str = "Accuracy against unfairness",
     log: bool = False,
-) -> alt.LayerChart:
+) -> altair.LayerChart:
     """Each setting of a sweep with its interval; the Pareto front is filled and joined by a line.
 
     table: ``Frontier.table``, or name of a method -> table. Hover shows the parameters. ``log`` for unfairness that
@@ -93,7 +93,7 @@ def trade_off(
         .mark_text(align="left", baseline="top", dx=7, dy=5, fontSize=10, color="#333")
         .encode(x=x, y=y, text="parameters:N", tooltip=hover)
     )
-    result: alt.LayerChart = _finished(
+    result: altair.LayerChart = _finished(
         alt.layer(*layers).properties(width=WIDTH, height=HEIGHT), title, "Filled: on the Pareto front."
     )
     return result
@@ -104,7 +104,7 @@ def history(
     *,
     quantities: Sequence[str] | None = None,
     title: str = "Course of training",
-) -> alt.ConcatChart:
+) -> altair.ConcatChart:
     """Loss, lam, d_X, d_Y ... over the steps, one small chart each: ``estimator.history_``, or name -> history."""
     alt = _altair()
     frame = _joined(records)
@@ -137,7 +137,7 @@ def history(
         .properties(width=250, height=110, title=alt.Title(names.get(name, name), fontSize=12, anchor="start"))
         for i, name in enumerate(shown)
     ]
-    result: alt.ConcatChart = _finished(alt.concat(*charts, columns=2, spacing=18), title)
+    result: altair.ConcatChart = _finished(alt.concat(*charts, columns=2, spacing=18), title)
     return result
 
 
@@ -147,7 +147,7 @@ def distribution(
     tau: float | None = None,
     xlabel: str = "d_Y between an individual and its worst case",
     title: str = "How differently are similar people treated?",
-) -> alt.LayerChart:
+) -> altair.LayerChart:
     """Share of individuals whose d_Y is larger than a value, a line a model: the lower, the fairer.
 
     d_y: values of the individuals, or name of a model -> values. tau marks a threshold.
@@ -191,7 +191,7 @@ def distribution(
             .mark_text(align="left", dx=4, y=8, fontSize=11, color="#333")
             .encode(x="d_y:Q", text="label")
         )
-    result: alt.LayerChart = _finished(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT * 0.85), title)
+    result: altair.LayerChart = _finished(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT * 0.85), title)
     return result
 
 
@@ -205,7 +205,7 @@ def surfaces(
     title: str = "Decision surfaces",
     pixels: int = 48,
     columns: int = 4,
-) -> alt.ConcatChart:
+) -> altair.ConcatChart:
     """P(class 1) of models of two features over a square, side by side; the line is the boundary.
 
     models: title -> function of points (n, 2) that gives the probability. X (n, 2) and y: points to show.
@@ -249,7 +249,7 @@ def surfaces(
             dots = alt.Chart(points).mark_circle(size=16, opacity=1, stroke="white", strokeWidth=0.6, aria=False)
             layers.append(dots.encode(x=x, y=up, fill=fill))
         charts.append(alt.layer(*layers).properties(width=168, height=168, title=alt.Title(name, fontSize=13)))
-    result: alt.ConcatChart = _finished(alt.concat(*charts, columns=columns, spacing=14), title)
+    result: altair.ConcatChart = _finished(alt.concat(*charts, columns=columns, spacing=14), title)
     return result
 
 
@@ -262,7 +262,7 @@ def worst_pairs(
     changed: str | None = None,
     title: str = "The most differently treated",
     xlabel: str = "probability",
-) -> alt.LayerChart:
+) -> altair.LayerChart:
     """Each individual and its worst case on one line: where the model puts the one and the other.
 
     pairs: one row a pair, with the two scores; ``label`` names the individual (default: the index), ``changed`` says
@@ -310,7 +310,7 @@ def worst_pairs(
             ],
         )
     )
-    result: alt.LayerChart = _finished(
+    result: altair.LayerChart = _finished(
         alt.layer(line, dots).properties(width=WIDTH - 60, height=max(60, 26 * len(frame))), title
     )
     return result
