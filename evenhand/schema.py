@@ -266,4 +266,5 @@ def _text(value: Any) -> str:
 def _parsed_dates(texts: pd.Series) -> pd.Series:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pd.to_datetime(texts, errors="coerce")
+        readings = [pd.to_datetime(texts, errors="coerce", dayfirst=dayfirst) for dayfirst in (False, True)]
+    return max(readings, key=lambda dates: int(dates.notna().sum()))

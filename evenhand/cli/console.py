@@ -33,6 +33,8 @@ def guarded(command: F) -> F:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
+        except (typer.Exit, typer.Abort):  # they are RuntimeErrors
+            raise
         except (TableError, ModelFileError, UserError, FileNotFoundError, PermissionError, NotADirectoryError) as error:
             fail(str(error), MISTAKE)
         except ModuleNotFoundError as error:
@@ -45,8 +47,6 @@ def guarded(command: F) -> F:
             fail(str(error) or type(error).__name__, MISTAKE)
         except OSError as error:
             fail(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), MISTAKE)
-        except (typer.Exit, typer.Abort):
-            raise
         except Exception as error:
             if os.environ.get("EVENHAND_DEBUG"):
                 raise

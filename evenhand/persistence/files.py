@@ -136,7 +136,7 @@ def _write_estimator(estimator: Any) -> tuple[dict[str, Any], dict[str, torch.Te
 def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], module: nn.Module | None) -> Any:
     name = document["estimator"]
     if name not in ESTIMATORS:
-        raise ModelFileError(f"the file holds an estimator {name!r} that this version does not know")
+        raise ValueError(f"the file holds an estimator {name!r} that this version does not know")
     metric = _read_metric(document, tensors)
     estimator = ESTIMATORS[name](**read_parameters(document["parameters"], tensors, metric))
     weights = {key.removeprefix("module."): value for key, value in tensors.items() if key.startswith("module.")}
@@ -159,10 +159,10 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
     if "classes_" in document:
         kind = np.dtype(document["classes_"]["dtype"])
         if kind.kind not in "biufUO":
-            raise ModelFileError(f"classes of type {kind} are not supported")
+            raise ValueError(f"classes of type {kind} are not supported")
         estimator.classes_ = np.array(_scalars(document["classes_"]["values"]), dtype=kind)
     if metric.d != estimator.n_features_in_:
-        raise ModelFileError(f"the metric is for {metric.d} features, the model for {estimator.n_features_in_}")
+        raise ValueError(f"the metric is for {metric.d} features, the model for {estimator.n_features_in_}")
     estimator.history_ = pd.DataFrame(tensors["history"].numpy(), columns=[str(c) for c in document["history_"]])
     estimator.bounds_ = (tensors["bounds.low"], tensors["bounds.high"]) if "bounds.low" in tensors else None
     return estimator
@@ -286,13 +286,13 @@ def _pickled(path: Path) -> bool:
 
 def _scalars(values: Any) -> list[Any]:
     if not isinstance(values, list) or not all(isinstance(v, str | int | float | bool) for v in values):
-        raise ModelFileError("classes must be texts, numbers or booleans")
+        raise ValueError("classes must be texts, numbers or booleans")
     return values
 
 
 def _one_of(value: Any, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise ModelFileError(f"expected one of {', '.join(allowed)}, got {value!r}")
+        raise ValueError(f"expected one of {', '.join(allowed)}, got {value!r}")
     return str(value)
 
 

@@ -115,4 +115,4 @@ def wilson(successes: int, n: int, z: float = 1.959964) -> list[float]:
 
 def _column(old: pd.Series, value: Any) -> pd.Series:
     kind = np.float32 if old.dtype == np.float32 else object
-    return pd.Series(np.full(len(old), value, dtype=kind), index=old.index, name=old.name)
+    return pd.Series(np.full(len(old), value, dtype=kind), index=old.index, name=old.name, dtype=kind)

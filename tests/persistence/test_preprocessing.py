@@ -38,7 +38,7 @@ def test_known_steps_come_back():
 
 
 def test_functions_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"log1p.*holds only preprocessing of scikit-learn"):
+    with pytest.raises(ValueError, match=r"FunctionTransformer.*holds only preprocessing of scikit-learn"):
         write_preprocessing(Pipeline([("f", FunctionTransformer(np.log1p))]))
 
 

@@ -21,7 +21,7 @@ class BySex:
 
 
 def test_scores():
-    frame = pd.DataFrame({"age": np.array([20, 25, 40, 60] * 25, dtype=np.float32), "sex": ["f", "m"] * 50})
+    frame = pd.DataFrame({"age": np.array([20, 25, 40, 60] * 25, dtype=np.float32), "sex": ["f", "m", "m", "f"] * 25})
     y = BySex().predict(frame)
     found = scores(BySex(), frame, y, {"sex": frame["sex"].to_numpy()}, [Flip("sex", {"sex": ["f", "m"]})])
     assert found["balanced_accuracy"] == 1
@@ -33,6 +33,7 @@ def test_scores():
 def test_questions_of_a_schema():
     n = 60
     frame = pd.DataFrame({"age": np.arange(n), "sex": ["f", "m"] * 30, "race": ["a", "b", "c"] * 20, "y": [0, 1] * 30})
+    frame["pay"] = np.random.default_rng(0).normal(size=n)
     schema = Schema.infer(frame, "y", ["sex", "race", "age"])
     questions = {q.name: q for q in flips(schema, schema.apply(frame))}
     assert set(questions) == {"sex", "race", "age", "sex or race or age"}
