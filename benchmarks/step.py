@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -53,7 +54,7 @@ class Shape:
 
 SHAPES = {
     "Adult": Shape(1000, 41, (100,), 2, 3, (5.0, 50), (0.001, 50), (5, 5), 0.01, 40.0),
-    "Bios": Shape(504, 768, (2000,), 28, 25, (0.1, 50), (0.01, 10), (5, 1), 0.1, 5.0),
+    "Bios": Shape(504, 768, (2000,), 28, 25, (0.1, 50), (0.01, 10), (4, 1), 0.1, 5.0),
     "Toxicity": Shape(256, 768, (2000,), 2, 25, (0.1, 10), (0.0, 0), (5, 0), 0.0, 5.0),
     "3 layers": Shape(504, 256, (512, 256), 4, 10, (0.1, 20), (0.01, 10), (5, 1), 0.1, 5.0),
     "no linear layer first": Shape(504, 256, (512,), 4, 10, (0.1, 20), (0.01, 10), (5, 1), 0.1, 5.0, "norm first"),
@@ -68,7 +69,7 @@ def network(shape: Shape) -> nn.Sequential:
     torch.manual_seed(0)
     widths = [shape.d, *shape.hidden]
     layers: list[nn.Module] = [nn.LayerNorm(shape.d)] if shape.model == "norm first" else []
-    for wide, narrow in zip(widths, widths[1:]):
+    for wide, narrow in pairwise(widths):
         layers += [nn.Linear(wide, narrow), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(widths[-1], shape.classes))
 
@@ -141,7 +142,7 @@ def sensei(shape: Shape, directions: Tensor, steps: tuple[int, int], bounds: tup
 
 
 def peer(shape: Shape, x: Tensor, y: Tensor, directions: Tensor, clock: Clock) -> Runner:
-    """inFairness with as many auditor steps as the paper's two stages have together, on balanced batches, fused Adam."""
+    """inFairness with as many auditor steps as the paper's two stages have together; balanced batches, fused Adam."""
     from inFairness.distances import MahalanobisDistances, SensitiveSubspaceDistance
     from inFairness.fairalgo import SenSeI as PeerSenSeI
 
@@ -193,7 +194,7 @@ def flops(shape: Shape) -> float:
     """
     n, d, k = shape.batch, shape.d, shape.directions
     widths = [*shape.hidden, shape.classes]
-    first, tail = widths[0], sum(2 * n * a * b for a, b in zip(widths, widths[1:]))
+    first, tail = widths[0], sum(2 * n * a * b for a, b in pairwise(widths))
     se, fe = shape.subspace[1], shape.full[1]
     large, thin = 2 * n * d * first, 2 * n * k * first
     training = 2 * large + (large if fe else 0) + 6 * tail + thin + 2 * first * d * k
@@ -263,7 +264,11 @@ def measure(name: str, shape: Shape, seconds: float, with_peer: bool) -> dict[st
 
 def report(results: dict[str, dict[str, object]]) -> Iterator[str]:
     columns = ["erm", "few", "few_bounded", "paper", "infairness"]
-    yield f"{'CPU ms per step':24s}" + "".join(f"{column:>13s}" for column in columns) + "   inFairness/paper  few/erm  sgemm"
+    yield (
+        f"{'CPU ms per step':24s}"
+        + "".join(f"{column:>13s}" for column in columns)
+        + "   inFairness/paper  few/erm  sgemm"
+    )
     for name, result in results.items():
         ms: dict[str, float] = result["ms"]  # type: ignore[assignment]
         cells = "".join(f"{ms[column]:13.2f}" if column in ms else f"{'absent':>13s}" for column in columns)
@@ -296,7 +301,11 @@ def chart(results: dict[str, dict[str, object]], path: Path) -> None:
         alt.Chart(pd.DataFrame(rows))
         .mark_bar()
         .encode(
-            x=alt.X("ms:Q", scale=alt.Scale(type="log", domainMin=0.1), title="CPU ms per training step, one thread (log scale)"),
+            x=alt.X(
+                "ms:Q",
+                scale=alt.Scale(type="log", domainMin=0.1),
+                title="CPU ms per training step, one thread (log scale)",
+            ),
             y=alt.Y("method:N", sort=list(names.values()), title=None),
             color=alt.Color("method:N", sort=list(names.values()), legend=None),
             row=alt.Row("shape:N", sort=list(results), title=None, header=alt.Header(labelAngle=0, labelAlign="left")),
@@ -320,7 +329,7 @@ def main(arguments: list[str] | None = None) -> dict[str, dict[str, object]]:
     if version is None:
         print("inFairness is not installed: its column is skipped. `make bench` installs it.")
     shapes = TINY if chosen.tiny else SHAPES
-    seconds = 0.1 if chosen.tiny else 2.0 if chosen.quick else 60.0
+    seconds = 0.1 if chosen.tiny else 1.0 if chosen.quick else 30.0
     results = {
         name: measure(name, shape, seconds, version is not None)
         for name, shape in shapes.items()
