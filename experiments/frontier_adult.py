@@ -69,9 +69,9 @@ def main() -> None:
     fair = {"search": SEARCH, "lam": 0.02, **training}
     sweeps: dict[str, tuple[Any, dict[str, Any]]] = {
         "SenSeI": (SenSeIClassifier(metric, eps=EPS, quiet_start=True, **fair), {"rho": RHOS}),
+        "Project": (ProjectClassifier(metric, **training), {"params": [{}]}),
         "SenSR": (SenSRClassifier(metric, search=SEARCH, **training), {"params": {"eps": EPSILONS}}),
         "CLP": (CLPClassifier(flips, **training), {"rho": CLP_RHOS}),
-        "Project": (ProjectClassifier(metric, **training), {"params": [{}]}),
     }
     tables, started = {}, time.monotonic()
     for name, (estimator, sweep) in sweeps.items():
@@ -83,15 +83,21 @@ def main() -> None:
             choice = found.choose(max_accuracy_loss=0.02)
             (out / "frontier_adult_choice.txt").write_text(f"{choice}\n")
             print(choice)
+        write(tables, out, quick=given.quick)
+    print(f"{time.monotonic() - started:.0f} s")
+
+
+def write(tables: dict[str, pd.DataFrame], out: Path, quick: bool) -> None:
+    """The table and the chart of the sweeps that are finished."""
     table = pd.concat([part.assign(method=name) for name, part in tables.items()], ignore_index=True)
     shown = ["method", "rho", "eps", "accuracy", "unfairness", "spouse_flips", "gap_g"]
-    rest = [column for column in table if column not in shown]
-    table[[*shown, *rest]].to_csv(out / "frontier_adult.csv", index=False, float_format="%.5g", lineterminator="\n")
+    table = table.reindex(columns=[*shown, *(column for column in table if column not in shown)])
+    table.to_csv(out / "frontier_adult.csv", index=False, float_format="%.5g", lineterminator="\n")
     drawn = {name: part.drop(columns="cpu_seconds") for name, part in tables.items()}
     chart = plots.trade_off(drawn, title="Adult: balanced accuracy against searched R(h)", log=True)
-    for kind in ("html", "svg", "png") if given.quick else ("svg", "png"):
+    for kind in ("html", "svg", "png") if quick else ("svg", "png"):
         plots.save(chart, out / f"frontier_adult.{kind}")
-    print(table[shown].round(4).to_string(index=False), f"\n{time.monotonic() - started:.0f} s")
+    print(table[shown].round(4).to_string(index=False))
 
 
 if __name__ == "__main__":
