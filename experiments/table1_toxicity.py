@@ -32,9 +32,9 @@ TRAINING = {"hidden": (2000,), "steps": 300, "batch_size": 256, "lr": 1e-3}
 SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_toxicity_tuning.csv
     "Baseline": {},
     "Project": {},
-    "SenSeI": {"rho": 5.0, "step": 0.5, "steps": 5},
-    "SenSR": {"step": 0.5, "steps": 5},
-    "CLP": {"rho": 5.0},
+    "SenSeI": {"rho": 5.0, "step": 0.5, "steps": 5, "blind": 1},
+    "SenSR": {"step": 1.0, "steps": 5},
+    "CLP": {"rho": 2.0},
 }
 K = 25  # sensitive directions
 PIECES = 64  # of the stand-in, only comments of so many word pieces: 50 versions of each have to be encoded
@@ -42,8 +42,11 @@ PIECES = 64  # of the stand-in, only comments of so many word pieces: 50 version
 TUNING_SEEDS = (0,)  # its training part only
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
-    *[("SenSeI", {"rho": rho, "step": s, "steps": 5}) for s in (0.5, 1.0) for rho in (5.0, 20.0)],
-    *[("SenSeI", {"rho": rho, "step": s, "steps": 5, "k": 50.0}) for s, rho in ((0.5, 5.0), (0.25, 5.0), (0.25, 20.0))],
+    *[("SenSeI", {"rho": rho, "step": s, "steps": 5, "blind": 1}) for s in (0.5, 1.0) for rho in (5.0, 20.0)],
+    *[
+        ("SenSeI", {"rho": rho, "step": s, "steps": 5, "k": 50, "blind": 1})
+        for s, rho in ((0.5, 5.0), (0.25, 5.0), (0.25, 20.0))
+    ],
     *[("SenSR", {"step": s, "steps": 5}) for s in (0.25, 0.5, 1.0)],
     *[("CLP", {"rho": rho}) for rho in (1.0, 2.0, 5.0, 20.0)],
 ]
@@ -104,6 +107,17 @@ def prepare(comments: Comments, embed: SentenceEncoder, seed: int, tuning: bool)
     return split, comments.groups.iloc[test]
 
 
+def group_shares(comments: Comments) -> pd.DataFrame:
+    """How many comments each group has, and what share of them is toxic."""
+    rows = [
+        {"group": name, "comments": int(members.sum()), "toxic share": round(float(comments.y[members].mean()), 3)}
+        for name, members in comments.groups.items()
+    ]
+    return pd.DataFrame(
+        [*rows, {"group": "all", "comments": len(comments.y), "toxic share": round(comments.y.mean(), 3)}]
+    )
+
+
 def scores(model: object, t: Task, groups: pd.DataFrame) -> dict[str, float]:
     predicted = model.predict(t.x_test)
     toxic = t.versions.map(lambda x: model.predict_proba(x)[:, 1])
@@ -140,6 +154,7 @@ def main() -> None:
     if not given.tune and not given.quick:
         result = table(runs.frame, SCORES, PUBLISHED)
         result.to_csv(given.out / f"{name}.csv", index=False, lineterminator="\n")
+        group_shares(comments).to_csv(given.out / f"{name}_groups.csv", index=False, lineterminator="\n")
         print(markdown(result, SCORES))
 
 

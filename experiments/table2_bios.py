@@ -29,13 +29,13 @@ SCORES = ("BA", "CTF", "PC", "Gap RMS", "Gap ABS")
 
 # The paper: 100k steps of 504 at lr 1e-5, s = .1, se = 50, f = .01, fe = 10, eps = .1, rho = 5. Ours: few steps at a
 # larger rate with cosine decay, subspace stage only (eps = 0).
-TRAINING = {"hidden": (2000,), "steps": 250, "batch_size": 280, "lr": 1e-3}
-SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table2_bios_tuning.csv
+TRAINING = {"hidden": (2000,), "steps": 300, "batch_size": 280, "lr": 1e-3}
+SETTINGS: dict[str, Setting] = {  # chosen on validation data with 150 steps, results/table2_bios_tuning.csv
     "Baseline": {},
     "Project": {},
-    "SenSeI": {"rho": 5.0, "step": 0.5, "steps": 5},
-    "SenSR": {"step": 0.25, "steps": 5},
-    "CLP": {"rho": 5.0},
+    "SenSeI": {"rho": 20.0, "step": 1.0, "steps": 5},
+    "SenSR": {"step": 1.0, "steps": 5},
+    "CLP": {"rho": 50.0},
 }
 K = 25  # sensitive directions
 SENTENCES = 14_000  # of the stand-in's 35,681, drawn with seed 0: an encoder on one core is slow
@@ -43,12 +43,11 @@ SENTENCES = 14_000  # of the stand-in's 35,681, drawn with seed 0: an encoder on
 TUNING_SEEDS = (0,)  # its training part only
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
-    *[
-        ("SenSeI", {"rho": rho, "step": s, "steps": 5})
-        for s, rho in ((0.5, 5.0), (0.5, 20.0), (1.0, 20.0), (1.0, 50.0))
-    ],
-    *[("SenSR", {"step": s, "steps": 5}) for s in (0.25, 0.5)],
-    *[("CLP", {"rho": rho}) for rho in (5.0, 20.0, 50.0)],
+    *[("SenSeI", {"rho": rho, "step": s, "steps": 5}) for s, rho in ((0.5, 5.0), (1.0, 20.0), (1.0, 50.0))],
+    ("CLP", {"rho": 20.0}),
+    ("SenSR", {"step": 0.5, "steps": 5}),
+    ("CLP", {"rho": 50.0}),
+    ("SenSR", {"step": 1.0, "steps": 5}),
 ]
 
 
