@@ -40,7 +40,7 @@ class Frontier:
     def table(self) -> pd.DataFrame:
         """One row a setting: the mean of each score over the folds, its interval (_low, _high), and whether the setting
         is on the front. The intervals are Student's, over the folds; with a single fold they are NaN."""
-        keys = [self.frame[name].map(repr) for name in self.parameters]
+        keys = [self.frame[name].map(repr) for name in self.parameters] or [self.frame["fold"] * 0]  # a single setting
         grouped = self.frame.groupby(keys, sort=False)
         result = grouped[list(self.parameters)].first().reset_index(drop=True)
         k = grouped.size().to_numpy()
@@ -104,7 +104,7 @@ class Frontier:
 
     def _name(self, row: pd.Series[Any]) -> str:
         shown = {name: f"{row[name]:g}" if _number(row[name]) else str(row[name]) for name in self.parameters}
-        return ", ".join(f"{name}={value}" for name, value in shown.items())
+        return ", ".join(f"{name}={value}" for name, value in shown.items()) or "the only setting"
 
     def _with_interval(self, row: pd.Series[Any]) -> str:
         parts = []

@@ -80,3 +80,10 @@ def test_nothing_defined_is_never_chosen():
     frontier.frame["unfairness"] = np.nan
     with pytest.raises(ValueError, match="nothing to choose"):
         frontier.choose(max_accuracy_loss=1)
+
+
+def test_a_single_setting_without_parameters():
+    frame = sweep().frame.drop(columns="rho")
+    single = Frontier(frame, (), ("accuracy", "unfairness"), SenSeIClassifier())
+    assert single.table["accuracy"].tolist() == [pytest.approx(frame["accuracy"].mean())]
+    assert single.choose(max_accuracy_loss=0).params == {}
