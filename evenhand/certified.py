@@ -21,7 +21,7 @@ from evenhand.bounds.tuning import differentiable_value, tune
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import mean_squared_logits
 
-
+BARRIER = 1e-3
 TRIED = 4  # cells of each person whose bound is worked out in full
 
 
@@ -29,7 +29,7 @@ class CertifiedRegularizer(nn.Module):
     """An upper bound of R(h) on the batch, to be added to a loss: ``loss + rho_c * certified(model, x)``.
 
     model: an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten layers. The multipliers of the
-    bound are parameters of this module: give them to the optimiser, with a step of about 0.1. Where a step of the
+    bound are parameters of this module: give them to the optimiser, with a step of about 0.05. Where a step of the
     weights leaves S > 0, they are raised until it holds again, so that the value is always a true upper bound.
     """
 
@@ -60,7 +60,8 @@ class CertifiedRegularizer(nn.Module):
         x = x.detach().to(device="cpu", dtype=torch.float64)
         self._keep_positive_definite(problem)
         m = self._multipliers()
-        root = torch.linalg.cholesky(curvature(problem, m))
+        s = curvature(problem, m)
+        root = torch.linalg.cholesky(s)
         units = penalty(problem, m)
         with torch.no_grad():
             fixed = _frozen(problem)
@@ -73,7 +74,10 @@ class CertifiedRegularizer(nn.Module):
             worst = _largest(solver.value(rows, u), len(x), 1)
             relative, cells = u[worst] / units, rows.cells[worst]
         value = differentiable_value(problem, m, root, make_rows(problem, x, cells), relative * units)
-        return m.lam * self.eps + value.clamp(min=0).mean()
+        bound: Tensor = m.lam * self.eps + value.clamp(min=0).mean()
+        barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()
+        # adds nothing to the value, only a slope away from singular S
+        return bound + BARRIER * bound.detach() * (barrier - barrier.detach())
 
     def _problem(self, model: nn.Module) -> Problem:
         layers = readout(mean_squared_logits, differentiable_layers(model)).layers
@@ -108,7 +112,7 @@ def certified_fine_tune(
     batch_size: int = 500,
     people: int = 24,
     lr: float = 2e-3,
-    multiplier_lr: float = 0.1,
+    multiplier_lr: float = 0.05,
     loss: Callable[[Tensor, Tensor], Tensor] = nn.functional.cross_entropy,
     balanced: bool = True,
     generator: torch.Generator | None = None,
@@ -124,7 +128,10 @@ def certified_fine_tune(
     pick = _picker(y, batch_size, balanced, generator)
     certified = CertifiedRegularizer(fair_metric, eps, bounds, module)
     certified.tune(module, x[pick()[:people]], steps=80)
-    groups = [{"params": list(module.parameters()), "lr": lr}, {"params": list(certified.parameters()), "lr": multiplier_lr}]
+    groups = [
+        {"params": list(module.parameters()), "lr": lr},
+        {"params": list(certified.parameters()), "lr": multiplier_lr},
+    ]
     optimiser = torch.optim.Adam(groups, betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=0.0)
     for step in range(steps):

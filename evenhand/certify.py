@@ -98,7 +98,7 @@ def certify(
     x = subject.encode(x_held_out)
     check_inside(problem.box, x)
     alpha = 1 - confidence
-    solver, largest, everywhere = _choose_lam(solver, tuning[:tune_rows], eps, len(x), alpha / 2)
+    solver, largest, everywhere = _choose_lam(solver, tuning[:tune_rows], eps, len(x), alpha / 2, tune_steps)
     lam = float(solver.m.lam)
     _say(progress, f"multipliers tuned: lam = {lam:.4g}, range {largest:.4g}")
     found = _upper(solver, x, rounds)
@@ -198,19 +198,21 @@ def _prepare(
     return _Prepared(subject, problem, read, attack, Solver(problem, tuned.multipliers), x, lams)
 
 
-def _choose_lam(solver: Solver, x_tune: Tensor, eps: float, n: int, alpha: float) -> tuple[Solver, float, float]:
+def _choose_lam(
+    solver: Solver, x_tune: Tensor, eps: float, n: int, alpha: float, steps: int
+) -> tuple[Solver, float, float]:
     """On tuning rows: the lam whose confidence bound should be smallest. A larger lam than the tuned one costs eps
     times the difference, but the range b of r_lam, which the confidence bound pays for with about b log(1/alpha) / n,
     falls. Also returns b, and the bound that holds for every x in Dom."""
     problem, m = solver.problem, solver.m
     hull = unpinned(problem)
-    joint = uniform_bound(hull, max(eps, 1e-9), steps=400)
+    joint = uniform_bound(hull, max(eps, 1e-9), steps=3 * steps)
     ceiling = output_range(problem)
     best: tuple[float, Solver, float] | None = None
     for factor in (1.0, 1.1, 1.4):
         trial = Solver(problem, Multipliers(m.lam * factor, m.eta, m.gam, m.th))
         lam = float(trial.m.lam)
-        largest = min(uniform_bound(hull, 0.0, lam, joint.multipliers, steps=150).value, ceiling)
+        largest = min(uniform_bound(hull, 0.0, lam, joint.multipliers, steps=steps).value, ceiling)
         mean = bracket(trial, x_tune, rounds=3).upper.clamp(max=largest).mean().item()
         expected = lam * eps + mean + (math.log(1 / alpha) + 0.5) * largest / n
         if best is None or expected < best[0]:

@@ -79,7 +79,7 @@ def test_the_estimator_fine_tunes_when_asked():
     plain = SenSeIClassifier(METRIC, **settings).fit(x.numpy(), y.numpy())
     tuned = SenSeIClassifier(METRIC, **settings, certified=5.0).fit(x.numpy(), y.numpy())
     held_out, tuning = data(60, 2)[0], data(30, 3)[0]
-    given = {"eps": 0.01, "bounds": BOX, "x_tune": tuning, "tune_steps": 60, "tune_rows": 20}
+    given = {"eps": 0.01, "bounds": BOX, "x_tune": tuning, "tune_steps": 40, "tune_rows": 15}
     assert certify(tuned, held_out, **given).r_high < certify(plain, held_out, **given).r_high
     with pytest.raises(ValueError, match="certified=None"):
         SenSeIClassifier(METRIC, **{**settings, "bounds": None}, certified=1.0).fit(x.numpy(), y.numpy())

@@ -22,7 +22,7 @@ from evenhand.variations import Variations
 A, C, EPS = 0.7, 0.5, 0.01
 METRIC = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
 BOX = Box([-1.0, -9.0], [1.0, 9.0])
-QUICK = {"tune_steps": 60, "tune_rows": 20, "rounds": 8}
+QUICK = {"tune_steps": 40, "tune_rows": 15, "rounds": 8}
 
 
 def linear_model():

@@ -131,8 +131,7 @@ class Attack:
             moved = point[:, free] + across / (2 * lam + 2) + 0.1 * pace * span * unit
             point = point.clone()
             point[:, free] = geometry.free_box.project(moved)
-        rounded = geometry.box.round(best)
-        return rounded
+        return geometry.box.round(best)
 
     def _wander(self, x: Tensor, start: Tensor, lam: float, rounds: int = 12) -> Tensor:
         """Random steps that shrink, the same for every person; keeps what is better."""

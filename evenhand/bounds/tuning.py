@@ -20,7 +20,7 @@ from evenhand.bounds.quadratic_dual import (
     make_rows,
     start_multipliers,
 )
-from evenhand.bounds.solver import Solver, penalty
+from evenhand.bounds.solver import NotPositiveDefinite, Solver, penalty, verified_smallest_eigenvalue
 
 Objective = Callable[[Multipliers, Tensor, int], Tensor]  # multipliers, Cholesky factor of S, step -> scalar
 
@@ -72,7 +72,16 @@ def uniform_bound(
     first = start if start is not None else start_multipliers(problem)
     if lam is not None:
         first = _with_lam(problem, first, lam)
-    return descend(problem, objective, first, steps, lr=0.3, fixed_lam=lam is not None)
+    m = descend(problem, objective, first, steps, lr=0.3, fixed_lam=lam is not None).multipliers
+    for _ in range(20):
+        s = curvature(problem, m)
+        try:
+            verified_smallest_eigenvalue(s)
+        except NotPositiveDefinite:
+            m = Multipliers(m.lam, m.eta, m.gam, m.th + 1e-9 * s.diagonal().max())
+        else:
+            return Tuned(m, objective(m, s, 0).item() * (1 + 1e-12))
+    raise NotPositiveDefinite("no margin above zero was found for S; raise lam")
 
 
 def descend(
