@@ -32,9 +32,9 @@ class GradientSearch:
     """
 
     subspace_step: float = 0.5
-    subspace_steps: int = 5
-    full_step: float = 0.05
-    full_steps: int = 5
+    subspace_steps: int = 3
+    full_step: float = 0.1
+    full_steps: int = 3
     noise: float = 0.1
     reach: float | None = None
     starts: int = 1
