@@ -118,15 +118,12 @@ def distribution(f: Findings) -> Any:
     """How many people have a worst-case change larger than d: one falling line a model."""
     import altair as alt
 
-    rows, labels = [], []
+    rows = []
     for name, m in f.models.items():
         q = np.maximum(np.asarray(m["audit"]["quantiles"], dtype=float), 0)
         rows += [{"d": float(np.sqrt(v)), "share": 1 - i / 100, "model": NAMES[name]} for i, v in enumerate(q)]
     frame = pd.DataFrame(rows)
-    top = float(frame["d"].max()) or 1.0
-    for name, m in f.models.items():
-        q = np.sqrt(np.maximum(np.asarray(m["audit"]["quantiles"], dtype=float), 0))
-        labels.append({"d": float(q[50]), "share": 0.5, "model": NAMES[name], "median": float(q[50])})
+    top = max(float(np.sqrt(max(m["audit"]["quantiles"][98], 0))) for m in f.models.values()) or 1.0
     lines = alt.Chart(frame).encode(
         x=alt.X(
             "d:Q",
@@ -145,7 +142,7 @@ def distribution(f: Findings) -> Any:
             alt.Tooltip("share:Q", title="people with more", format=".0%"),
         ],
     )
-    return lines.mark_line(strokeWidth=2, interpolate="step-after").properties(width="container", height=260)
+    return lines.mark_line(strokeWidth=2, interpolate="step-after", clip=True).properties(width="container", height=260)
 
 
 def gaps(f: Findings) -> Any:
@@ -205,7 +202,7 @@ def gaps(f: Findings) -> Any:
     return alt.vconcat(
         *(
             layered.transform_filter(alt.FieldEqualPredicate(field="truth", equal=truth)).properties(
-                title=f"Among people with {truth}", width=560
+                title=f"Among people with {truth}", width=820
             )
             for truth in truths
         )
@@ -240,7 +237,7 @@ def directions(f: Findings) -> Any:
                 "sign:N", scale=alt.Scale(domain=["up", "down"], range=["var(--fair)", "var(--plain)"]), legend=None
             )
         )
-        panels.append(bars.properties(width=460, height={"step": 20}, title=f"What predicts {one['name']}"))
+        panels.append(bars.properties(width=640, height={"step": 20}, title=f"What predicts {one['name']}"))
     return panels[0] if len(panels) == 1 else alt.vconcat(*panels).resolve_scale(x="independent")
 
 
@@ -270,6 +267,6 @@ def training(f: Findings) -> Any:
                 y=alt.Y("value:Q", axis=alt.Axis(title=None, tickCount=4)),
                 tooltip=[alt.Tooltip("step:Q"), alt.Tooltip("value:Q", format=".4g", title=title)],
             )
-            .properties(width=250, height=110, title=title)
+            .properties(width=400, height=120, title=title)
         )
     return alt.concat(*panels, columns=2, spacing=24).resolve_scale(y="independent")

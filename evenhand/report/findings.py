@@ -133,15 +133,17 @@ class Findings:
             )
         return words
 
-    def people(self, model: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.metrics["models"][model]["audit"]["people"]
+    def people(self, model: str, searched: bool = False) -> list[dict[str, Any]]:
+        """The people whose probability changes most with the sensitive columns, or those that the search found."""
+        measured = self.metrics["models"][model]
+        found: list[dict[str, Any]] = measured["audit"]["people"] if searched else measured["people"]
         return found
 
     def shown_columns(self, most: int = 14) -> list[str]:
         """Columns of the table of people: the sensitive ones, then those that change most often, then the others."""
         counts: dict[str, int] = {}
         for model in self.models:
-            for person in self.people(model):
+            for person in [*self.people(model), *self.people(model, searched=True)]:
                 for name in person["changed"]:
                     counts[name] = counts.get(name, 0) + 1
         used = [c["name"] for c in self.metrics["columns"] if c["kind"] in ("number", "category", "binary")]

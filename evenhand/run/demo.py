@@ -19,7 +19,7 @@ FEATURES = [
     "workclass", "marital-status", "occupation", "relationship", "sex", "race",
 ]  # fmt: skip
 SPOUSE = Flip("husband or wife", {"relationship": ["Husband", "Wife"]}, keep_original=False)
-SETTINGS = Settings(rho=(5.0, 15.0, 40.0), steps=600, sensr=True, max_accuracy_loss=0.05)
+SETTINGS = Settings(rho=(5.0, 15.0, 40.0), steps=600, sensr=True, max_accuracy_loss=0.02)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from evenhand.frontier import SearchedUnfairness, frontier
 from evenhand.persistence import load, save
 from evenhand.run.folder import Folder
 from evenhand.run.problem import Part, Problem
-from evenhand.run.versions import scores
+from evenhand.run.versions import Flip, most_changed, scores, show
 from evenhand.schema import Schema, encoded_names
 
 Say = Callable[[str], None]
@@ -96,6 +96,12 @@ def run(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs: in
     return Results(models, metrics, sweep["table"], certificate)
 
 
+def broadest(problem: Problem) -> Flip:
+    """The question about all sensitive columns together, or the first one."""
+    joined = " or ".join(problem.schema.sensitive)
+    return next((q for q in problem.questions if q.name == joined), problem.questions[0])
+
+
 def inside(problem: Problem, part: Part) -> Part:
     """The people whose categories were all seen in training: the others are outside the domain of the statements."""
     kept = problem.box().contains(torch.from_numpy(part.X.to_numpy(dtype=np.float64))).numpy()
@@ -139,7 +145,8 @@ def _sweep(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs:
         choice = found.choose(max_accuracy_loss=settings.max_accuracy_loss)
         columns = ["rho", "accuracy", "unfairness", "front"]
         table = found.table[columns].to_dict("records")
-        return {"table": table, "chosen": {"rho": float(choice.params["rho"]), "why": choice.why}}
+        why = choice.why.removesuffix(", mean of 1 held-out folds.") + " on validation data."
+        return {"table": table, "chosen": {"rho": float(choice.params["rho"]), "why": why}}
 
     result: dict[str, Any] = folder.stage("sweep", make)
     return result
@@ -175,6 +182,7 @@ def _measure(
             found = search(model, people, problem, settings)
             say(f"{METHODS[name]}: {found}")
             result["audit"] = describe(found, people, problem.schema)
+            result["people"] = most_changed(model, few.frame, broadest(problem), problem.schema.labels)
             result["history"] = model[-1].history_.to_dict("list")
             result["rho"] = getattr(model[-1], "rho", None)
             return result
@@ -205,12 +213,12 @@ def describe(found: Audit, frame: pd.DataFrame, schema: Schema, k: int = 50) -> 
     whole = {c.name for c in schema.used if c.kind == "number" and (frame[c.name].dropna() % 1 == 0).all()}
     people = []
     for row, line in pairs.iterrows():
-        record = {str(name): _text(value, name in whole) for name, value in frame.loc[row].items()}
+        record = {str(name): show(value, name in whole) for name, value in frame.loc[row].items()}
         changed = {}
         for name, was in record.items():
             if f"{name} (worst)" in pairs.columns:
-                would_be = _text(line[f"{name} (worst)"], name in whole)
-                same = was == would_be or was in ("nan", "") or line[name] == line[f"{name} (worst)"]
+                would_be = show(line[f"{name} (worst)"], name in whole)
+                same = was == would_be or was == "(missing)" or line[name] == line[f"{name} (worst)"]
                 if not same:
                     changed[name] = [was, would_be]
         people.append(
@@ -282,12 +290,3 @@ def _certify(problem: Problem, settings: Settings, model: Pipeline, held_out: Pa
     result: dict[str, Any] = json.loads(found.to_json())
     say(result["statement"])
     return result
-
-
-def _text(value: Any, whole: bool = False) -> str:
-    """A value as a person would write it; columns of whole numbers stay whole."""
-    if isinstance(value, float | np.floating):
-        if whole and np.isfinite(value):
-            return f"{round(float(value)):d}"
-        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
-    return str(value)

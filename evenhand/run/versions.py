@@ -86,6 +86,52 @@ def scores(
     return result
 
 
+def most_changed(
+    model: Any, frame: pd.DataFrame, question: Flip, labels: Sequence[str], k: int = 50
+) -> list[dict[str, Any]]:
+    """The people whose probabilities change most between themselves and another version: who, what, how much."""
+    versions = list(question.versions(frame))
+    p = np.stack([np.asarray(model.predict_proba(v)) for v in versions], axis=1)
+    change = np.abs(p - p[:, :1]).max(-1)
+    worst = change.argmax(1)
+    people = []
+    for i in np.argsort(-change[np.arange(len(frame)), worst], kind="stable")[:k]:
+        other = versions[worst[i]].iloc[i]
+        mine, theirs = p[i, 0], p[i, worst[i]]
+        most = int(np.abs(theirs - mine).argmax()) if len(labels) > 2 else len(labels) - 1
+        record = {str(name): show(value, float(value).is_integer()) if isinstance(value, np.floating) else str(value)
+                  for name, value in frame.iloc[i].items()}  # fmt: skip
+        people.append(
+            {
+                "row": str(frame.index[i]),
+                "change": float(change[i, worst[i]]),
+                "label": str(labels[most]),
+                "probability": float(mine[most]),
+                "probability_worst": float(theirs[most]),
+                "prediction": str(labels[int(mine.argmax())]),
+                "prediction_worst": str(labels[int(theirs.argmax())]),
+                "changed": {
+                    str(name): [record[str(name)], show(other[name])]
+                    for name in question.changes
+                    if show(other[name]) != record[str(name)]
+                },
+                "record": record,
+            }
+        )
+    return people
+
+
+def show(value: Any, whole: bool = False) -> str:
+    """A value as a person would write it; columns of whole numbers stay whole."""
+    if isinstance(value, float | np.floating):
+        if np.isnan(value):
+            return "(missing)"
+        if whole:
+            return f"{round(float(value)):d}"
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+    return str(value)
+
+
 def group_gaps(y: NDArray[np.int64], predicted: NDArray[np.int64], group: NDArray[Any]) -> dict[str, Any]:
     """The gaps of ``tpr_gaps`` with the rate of each group and class, its Wilson interval and its count."""
     gaps = tpr_gaps(y, predicted, np.asarray(group, dtype=str))

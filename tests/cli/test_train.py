@@ -11,6 +11,25 @@ from evenhand.run import stages
 from .conftest import QUICK, people
 
 
+class Found:
+    """What an audit would find, without the search: these tests are about everything around it."""
+
+    r_low, lower, eps, n, confidence = 0.1, 0.05, 0.01, 2, 0.95
+    d_y = np.array([0.1, 0.2])
+
+    def __init__(self, frame):
+        self.rows = frame.index[:2]
+
+    def pairs(self, k):
+        columns = {"d_X": 0.0, "d_Y": [0.2, 0.1], "prediction": 0, "prediction_worst": 1}
+        return pd.DataFrame({**columns, "sex": "female", "sex (worst)": "male"}, index=self.rows)
+
+
+@pytest.fixture
+def no_search(monkeypatch):
+    monkeypatch.setattr(stages, "search", lambda model, frame, problem, settings: Found(frame))
+
+
 def test_folder_and_messages(trained):
     folder, result = trained
     run = folder / "run"
@@ -45,7 +64,7 @@ def test_running_again_goes_on_and_other_options_are_refused(trained, invoke):
     assert "holds another run (other data or other options); give another --out, or --overwrite" in other.stderr
 
 
-def test_ctrl_c_leaves_a_folder_to_go_on_with(tmp_path, invoke, monkeypatch):
+def test_ctrl_c_leaves_a_folder_to_go_on_with(tmp_path, invoke, monkeypatch, no_search):
     people().to_csv(tmp_path / "p.csv", index=False)
     args = [
         "train",
@@ -63,7 +82,7 @@ def test_ctrl_c_leaves_a_folder_to_go_on_with(tmp_path, invoke, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(stages, "audit", stop)
+        patched.setattr(stages, "search", stop)
         result = invoke(*args)
     assert result.exit_code == 130
     assert "What was finished is kept" in result.stderr
@@ -75,7 +94,7 @@ def test_ctrl_c_leaves_a_folder_to_go_on_with(tmp_path, invoke, monkeypatch):
     assert (tmp_path / "run" / "report.html").exists()
 
 
-def test_missing_sensitive_values(tmp_path, invoke):
+def test_missing_sensitive_values(tmp_path, invoke, no_search):
     frame = people()
     frame.loc[[4, 9], "sex"] = None
     frame.to_csv(tmp_path / "p.csv", index=False)
@@ -90,11 +109,12 @@ def test_missing_sensitive_values(tmp_path, invoke):
     assert "2 rows left out: a sensitive value is missing (2 in 'sex')" in result.stderr
 
 
-def test_wide_table_with_missing_values_and_many_categories(tmp_path, invoke):
+def test_wide_table_with_missing_values_and_many_categories(tmp_path, invoke, no_search):
     rng = np.random.default_rng(0)
     frame = people(400)
-    for j in range(40):
+    for j in range(60):
         frame[f"n{j}"] = rng.normal(size=400)
+    for j in range(6):
         frame[f"c{j}"] = rng.choice([f"value {i}" for i in range(150)], 400)
     hole = rng.random(frame.shape) < 0.05
     hole[:, [frame.columns.get_loc(name) for name in ("sex", "approved")]] = False
@@ -146,7 +166,7 @@ def test_few_rows_rare_classes_and_full_folders(tmp_path, invoke):
     assert (tmp_path / "run" / "mine.txt").read_text() == "keep me"
 
 
-def test_a_column_that_would_be_a_script(tmp_path, invoke):
+def test_a_column_that_would_be_a_script(tmp_path, invoke, no_search):
     evil = "<script>alert(1)</script>"
     frame = people().rename(columns={"job": evil})
     frame[evil] = frame[evil].replace({"baker": "<img src=x onerror=alert(1)>"})

@@ -59,6 +59,10 @@ def model(share, accuracy, r, history=False):
             "lam": [1.0, 0.5, 0.2],
         },
         "rho": 5.0,
+        "people": [
+            {**p, "change": p["d_y"] / 20, "label": ">50K", "probability": 0.3, "probability_worst": 0.6}
+            for p in people
+        ],
     }
 
 
