@@ -1,11 +1,11 @@
 """CPU time to a fair model on Adult: SenSeI here against inFairness at its best, judged by the same audit.
 
-    python benchmarks/time_to_fairness.py [--seeds 5] [--rows 256] [--judge-only]
+    python benchmarks/time_to_fairness.py [--seeds 5] [--rows 128] [--train-only]
 
-The same data, fair metric, network, initial weights and balanced batches for both; every method at settings that suit it.
-Seed i is split i. Weights are kept every few steps in runs/time_to_fairness, so a stopped run goes on where it was; they
-are then judged by ``audit`` (a lower bound on R(h) over the range of the data, first test rows) and by balanced accuracy
-on the whole test part. Writes results/time_to_fairness.json and a chart.
+The same data, fair metric, network and balanced batches for both; each at settings that suit it. Seed i is split i.
+Weights are kept every few steps in runs/time_to_fairness, so a stopped run goes on where it was. They are then judged
+by ``audit`` (a lower bound on R(h) over the range of the data, first test rows) and by balanced accuracy on the whole
+test part. Writes results/time_to_fairness.json and a chart.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ from evenhand.datasets import adult
 from evenhand.estimators.base import mlp
 from evenhand.fair_metrics import FairMetric, from_classifier
 from evenhand.objectives import SenSeI
-from evenhand.regularizer import FairRegularizer
+from evenhand.regularizer import FairRegularizer, gradient_rule
 from evenhand.search import GradientSearch
 from evenhand.train import balanced_batches, train
 
 HERE = Path(__file__).resolve().parent
 EPS = (0.01, 0.1)  # where R(h) is audited
 BATCH = 1000
+L2 = 1e-6  # of the regression behind the third direction; with the paper's .1 the peer's settings below end at BA .55
 
-# inFairness: the best of a search over rho, eps, the auditor's step and the learning rate. Its d_Y is a sum over the two
-# logits where ours is a mean, so its rho of 20 is 40 here.
+# inFairness: the best of a search over rho, eps, the auditor's step and the learning rate. Its d_Y is a sum over the
+# two logits where ours is a mean, so its rho of 20 is 40 here.
 PEER = {"rho": 20.0, "eps": 0.1, "auditor_step": 1.0, "auditor_steps": 50, "steps": 1500, "lr": 1e-3}
-PEER_EVERY = 250
+PEER_EVERY = 500
 # Ours, chosen on validation rows (experiments/table3_adult.py --tune).
-OURS = {"rho": 30.0, "eps": 0.1, "steps": 400, "lr": 2e-3, "lam": 0.02}
-OURS_SEARCH = GradientSearch(subspace_step=0.5, subspace_steps=3, full_step=0.05, full_steps=4)
-OURS_EVERY = 50
+OURS = {"rho": 36.0, "eps": 0.1, "steps": 400, "lr": 2e-3, "lam": 0.1}
+OURS_SEARCH = GradientSearch(subspace_step=1 / 3, subspace_steps=4, full_step=0.05, full_steps=4, reach=1.0)
+OURS_EVERY = 100
 
 Keep = Callable[[int, float], None]  # step, CPU seconds so far
 
@@ -62,7 +63,7 @@ class Problem:
         self.x = torch.tensor(split.train.X.to_numpy(), dtype=torch.float32)
         self.y = torch.tensor(split.train.y)
         self.x_test = torch.tensor(split.test.X.to_numpy(), dtype=torch.float32)
-        self.metric: FairMetric = from_classifier(split.train.X, columns=["sex", "race"], predict=["sex"])
+        self.metric: FairMetric = from_classifier(split.train.X, columns=["sex", "race"], predict=["sex"], l2=L2)
         everyone = torch.cat([self.x, self.x_test])
         self.range = (everyone.min(0).values, everyone.max(0).values)  # what the audit searches
 
@@ -77,8 +78,8 @@ def ours(problem: Problem, network: nn.Sequential, keep: Keep) -> None:
     fair = FairRegularizer(
         problem.metric,
         eps=OURS["eps"],
-        bounds=(problem.x.min(0).values, problem.x.max(0).values),
         search=OURS_SEARCH,
+        lam_rule=gradient_rule(OURS["lr"] * OURS["rho"]),
         lam=OURS["lam"],
         generator=torch.Generator().manual_seed(problem.seed + 1),
     )
@@ -97,10 +98,10 @@ def ours(problem: Problem, network: nn.Sequential, keep: Keep) -> None:
     )
 
 
-def ours_blind(problem: Problem, network: nn.Sequential, keep: Keep) -> None:
-    """The same, but the first layer starts without a response to the sensitive directions."""
+def ours_quiet(problem: Problem, network: nn.Sequential, keep: Keep) -> None:
+    """The same, but the first layer starts blind to the sensitive directions and ten times smaller."""
     with torch.no_grad():
-        network[0].weight.copy_(problem.metric.project(network[0].weight))
+        network[0].weight.copy_(0.1 * problem.metric.project(network[0].weight))
     ours(problem, network, keep)
 
 
@@ -138,7 +139,7 @@ def peer(problem: Problem, network: nn.Sequential, keep: Keep) -> None:
 
 METHODS: dict[str, Callable[[Problem, nn.Sequential, Keep], None]] = {
     "evenhand": ours,
-    "evenhand, blind start": ours_blind,
+    "evenhand, quiet start": ours_quiet,
     "inFairness": peer,
 }
 
@@ -167,7 +168,8 @@ def train_one(method: str, problem: Problem, folder: Path) -> Path:
 def judge(method: str, problem: Problem, path: Path, rows: int) -> dict[str, Any]:
     """Audited R(h) and balanced accuracy of every checkpoint."""
     kept, points = np.load(path), []
-    for step in sorted({int(name.split()[0]) for name in kept.files}):
+    every = PEER_EVERY if method == "inFairness" else OURS_EVERY
+    for step in sorted(s for s in {int(name.split()[0]) for name in kept.files} if s % every == 0):
         network = problem.network()
         network.load_state_dict({n: torch.tensor(kept[f"{step} {n}"]) for n in network.state_dict()})
         with torch.no_grad():
@@ -267,7 +269,7 @@ def peer_available() -> bool:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=256, help="test rows that are audited")
+    parser.add_argument("--rows", type=int, default=128, help="test rows that are audited")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--train-only", action="store_true", help="keep the weights, judge them later")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "time_to_fairness.json")

@@ -17,12 +17,14 @@ import joblib
 import numpy as np
 import pandas as pd
 import torch
+from torch import nn
 
 from evenhand import evaluation
 from evenhand.counterfactuals import alter_columns
 from evenhand.datasets import adult
 from evenhand.datasets.adult import Table
 from evenhand.estimators import ERMClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
+from evenhand.estimators.base import mlp
 from evenhand.fair_metrics import FairMetric, from_classifier
 from evenhand.search import GradientSearch
 
@@ -42,20 +44,14 @@ PUBLISHED = {
 # The paper: 60k steps at 1e-5 for Baseline and Project, 12k at 1e-4 for SenSR, 200k at 1e-5 for SenSeI, B = 1000.
 # Ours: few steps at a larger rate that decays to zero along a cosine.
 PLAIN = {"hidden": (100,), "steps": 2000, "batch_size": 1000, "lr": 1e-3}
-FAIR = {"hidden": (100,), "steps": 1000, "batch_size": 500, "lr": 2e-3}
+FAIR = {"hidden": (100,), "steps": 500, "batch_size": 500, "lr": 2e-3}
 
 # The paper's subspace stage takes 50 steps of 5 (SenSR: of 10) in an unbounded space. Here it takes a few steps within
-# |u| <= reach: further out the huge differences of the logits drown the loss at our larger rate. The full stage takes
-# few large steps: the adversary's mean budget eps is best spent on few people who are moved far.
+# |u| <= reach: further out the huge differences of the logits drown the loss at our larger rate.
 SENSR_SEARCH = GradientSearch(subspace_step=40 / 3, subspace_steps=4, full_step=0.01, full_steps=3, reach=40.0)
-SENSEI = {"rho": 40.0, "eps": 0.01, "reach": 4.0, "full_step": 0.3}
-TUNED = {"rho": 40.0, "eps": 0.01, "reach": 4.0, "full_step": 0.3}
-TUNING = [
-    SENSEI,
-    {**SENSEI, "reach": 5.0},
-    {**SENSEI, "full_step": 0.4},
-    {**SENSEI, "eps": 0.02, "full_step": 0.4},
-]
+SENSEI = {"rho": 40.0, "eps": 0.01, "reach": 5.0, "full_step": 0.3}
+TUNED = {"rho": 15.0, "eps": 0.1, "reach": 1.0, "full_step": 0.05}
+TUNING = [{**TUNED, "rho": rho} for rho in (10.0, 12.0, 13.0, 14.0, 15.0, 20.0, 30.0)]
 
 
 def metric(X: pd.DataFrame, directions: int = 3) -> FairMetric:
@@ -63,19 +59,34 @@ def metric(X: pd.DataFrame, directions: int = 3) -> FairMetric:
     return from_classifier(X, columns=["sex", "race"], predict=["sex"], both_weight_columns=directions == 4)
 
 
+def quiet(fair_metric: FairMetric, seed: int) -> Callable[[int, int], nn.Module]:
+    """The usual network, whose first layer starts blind to the sensitive directions and ten times smaller.
+
+    Rare one-hot columns (Wife: one row in twenty) meet few gradients; a large random start would stay in their weights.
+    """
+
+    def make(n_features: int, n_outputs: int) -> nn.Module:
+        network = mlp(n_features, FAIR["hidden"], n_outputs, torch.Generator().manual_seed(seed))
+        with torch.no_grad():
+            network[0].weight.copy_(0.1 * fair_metric.project(network[0].weight))
+        return network
+
+    return make
+
+
 def sensei(
     X: pd.DataFrame, seed: int, rho: float, eps: float, reach: float, full_step: float, directions: int = 3
 ) -> Any:
+    fair_metric = metric(X, directions)
+    search = GradientSearch(subspace_step=reach / 3, subspace_steps=4, full_step=full_step, full_steps=4, reach=reach)
     return SenSeIClassifier(
-        metric(X, directions),
+        fair_metric,
         rho=rho,
         eps=eps,
         bounds=None,
-        search=GradientSearch(
-            subspace_step=reach / 3, subspace_steps=5, full_step=full_step, full_steps=3, reach=reach
-        ),
-        lam=0.2,
-        blind_start=False,
+        search=search,
+        lam=0.1,
+        module=quiet(fair_metric, seed),
         random_state=seed,
         **FAIR,
     )
@@ -84,9 +95,9 @@ def sensei(
 # A method is a function of the training features and the split's number that gives an unfitted classifier.
 METHODS: dict[str, Callable[[pd.DataFrame, int], Any]] = {
     "Baseline": lambda X, seed: ERMClassifier(random_state=seed, **PLAIN),
-    "Project": lambda X, seed: ProjectClassifier(metric(X), random_state=seed, **PLAIN),
+    "Project": lambda X, seed: ProjectClassifier(metric(X), random_state=seed, **{**PLAIN, "steps": 3000}),
     "SenSR": lambda X, seed: SenSRClassifier(
-        metric(X), eps=0.001, bounds=None, search=SENSR_SEARCH, random_state=seed, **{**FAIR, "steps": 500}
+        metric(X), eps=0.001, bounds=None, search=SENSR_SEARCH, random_state=seed, **FAIR
     ),
     "SenSeI": partial(sensei, **SENSEI),
     "SenSeI, 4 directions": partial(sensei, **SENSEI, directions=4),
@@ -161,9 +172,9 @@ def table(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shortfall(values: pd.Series) -> float:
-    """How much the worst of the seven columns lies behind the published SenSeI row; negative when all are ahead."""
+    """How much the seven columns lie behind the published SenSeI row, summed over those that do."""
     signs = [1 if name in HIGHER_IS_BETTER else -1 for name in SCORES]
-    return max(s * (want - values[name]) for s, want, name in zip(signs, PUBLISHED["SenSeI"], SCORES))
+    return sum(max(0.0, s * (want - values[name])) for s, want, name in zip(signs, PUBLISHED["SenSeI"], SCORES))
 
 
 def main() -> None:

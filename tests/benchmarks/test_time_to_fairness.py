@@ -1,0 +1,55 @@
+"""Time to fairness: the summary on made-up curves, a tiny run of ours, and the committed result."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULT = ROOT / "benchmarks" / "results" / "time_to_fairness.json"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("time_to_fairness")
+
+
+def points(*rows):
+    names = ("step", "cpu_seconds", "ba", "r_0.01", "r_0.1")
+    return [dict(zip(names, row)) for row in rows]
+
+
+def test_summary_is_the_first_step_that_is_as_fair_and_as_accurate(bench):
+    runs = [
+        {"method": "inFairness", "seed": 0, "points": points((1, 50.0, 0.7, 0.2, 2.0), (2, 100.0, 0.75, 0.1, 1.0))},
+        {
+            "method": "evenhand",
+            "seed": 0,
+            "points": points((1, 1.0, 0.74, 0.05, 0.5), (2, 2.0, 0.76, 0.2, 0.9), (3, 4.0, 0.76, 0.1, 0.5)),
+        },
+    ]
+    small, large = bench.summary(runs)
+    assert (small["eps"], small["cpu_seconds"], small["ratio"]) == (0.01, 4.0, 25.0)  # step 1 is fair, not accurate
+    assert (large["eps"], large["cpu_seconds"], large["ratio"]) == (0.1, 2.0, 50.0)
+    assert bench.summary(runs[1:]) == []  # nothing to compare with
+
+
+def test_tiny_run_keeps_weights_and_resumes(bench, monkeypatch, tmp_path):
+    monkeypatch.setitem(bench.OURS, "steps", 4)
+    monkeypatch.setattr(bench, "OURS_EVERY", 2)
+    monkeypatch.setattr(bench, "BATCH", 50)
+    problem = bench.Problem(0)
+    path = bench.train_one("evenhand, quiet start", problem, tmp_path)
+    made = path.stat().st_mtime_ns
+    assert bench.train_one("evenhand, quiet start", problem, tmp_path).stat().st_mtime_ns == made
+    judged = bench.judge("evenhand, quiet start", problem, path, 8)
+    assert [point["step"] for point in judged["points"]] == [2, 4]
+    assert all(0 <= point["r_0.01"] <= point["r_0.1"] for point in judged["points"])
+
+
+@pytest.mark.skipif(not RESULT.exists(), reason="benchmarks/time_to_fairness.py has not been run")
+def test_committed_summary_follows_from_the_committed_runs(bench):
+    committed = json.loads(RESULT.read_text())
+    assert bench.summary(committed["runs"]) == committed["summary"]
