@@ -1,27 +1,34 @@
 """evenhand: train, audit and certify models that treat similar people similarly.
 
-Public names in the order a user meets them. Optional dependencies are imported where they are used.
+Public names in the order a user meets them, each loaded when it is first used: ``import evenhand`` alone is quick.
+Optional dependencies are imported where they are used.
 """
 
-from evenhand import counterfactuals, datasets, evaluation, fair_metrics, output_distances
-from evenhand.audit import Audit, audit
-from evenhand.bounds.domain import Box
-from evenhand.certify import Certificate, certify, certify_individuals
-from evenhand.estimators import (
-    AdversarialClassifier,
-    CLPClassifier,
-    CoCLClassifier,
-    ERMClassifier,
-    ProjectClassifier,
-    SenSeIClassifier,
-    SenSeIRegressor,
-    SenSRClassifier,
-)
-from evenhand.fair_metrics import FairMetric
-from evenhand.regularizer import FairRegularizer, gradient_rule, ratio_rule
-from evenhand.search import CandidateSearch, GradientSearch
-from evenhand.train import train
-from evenhand.variations import Variations
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand import counterfactuals, datasets, evaluation, fair_metrics, output_distances
+    from evenhand.audit import Audit, audit
+    from evenhand.bounds.domain import Box
+    from evenhand.certify import Certificate, certify, certify_individuals
+    from evenhand.estimators import (
+        AdversarialClassifier,
+        CLPClassifier,
+        CoCLClassifier,
+        ERMClassifier,
+        ProjectClassifier,
+        SenSeIClassifier,
+        SenSeIRegressor,
+        SenSRClassifier,
+    )
+    from evenhand.fair_metrics import FairMetric
+    from evenhand.regularizer import FairRegularizer, gradient_rule, ratio_rule
+    from evenhand.search import CandidateSearch, GradientSearch
+    from evenhand.train import train
+    from evenhand.variations import Variations
 
 __version__ = "0.1.0"
 
@@ -55,3 +62,47 @@ __all__ = [
     "ratio_rule",
     "train",
 ]
+
+_FROM = {  # module: names that it gives
+    "audit": ("Audit", "audit"),
+    "bounds.domain": ("Box",),
+    "certify": ("Certificate", "certify", "certify_individuals"),
+    "estimators": (
+        "AdversarialClassifier",
+        "CLPClassifier",
+        "CoCLClassifier",
+        "ERMClassifier",
+        "ProjectClassifier",
+        "SenSRClassifier",
+        "SenSeIClassifier",
+        "SenSeIRegressor",
+    ),
+    "fair_metrics": ("FairMetric",),
+    "regularizer": ("FairRegularizer", "gradient_rule", "ratio_rule"),
+    "search": ("CandidateSearch", "GradientSearch"),
+    "train": ("train",),
+    "variations": ("Variations",),
+}
+_HOME = {name: module for module, names in _FROM.items() for name in names}
+
+
+class _Package(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name in _HOME:
+            value = getattr(import_module(f"evenhand.{_HOME[name]}"), name)
+            super().__setattr__(name, value)
+            return value
+        if name in __all__:
+            return import_module(f"evenhand.{name}")
+        raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Importing evenhand/train.py must not put the module in the place of the function train, and so on."""
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package
