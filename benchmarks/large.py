@@ -1,0 +1,100 @@
+"""Ten million people, forty columns, from memory-mapped files: learn the metric, train, predict and audit in 2 GB.
+
+    python benchmarks/large.py --out benchmarks/results/large.json     # about 2 GB of disk in a temporary folder
+    python benchmarks/large.py --rows 200000                           # a quick look
+
+The peak is that of the whole process (ru_maxrss), the import of torch included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from evenhand import SenSeIClassifier, audit
+from evenhand.fair_metrics import from_classifier_stream
+from evenhand.streaming import Repeated, chunks, mapped_batches
+
+COLUMNS = 40
+
+
+def write(folder: Path, rows: int, block: int = 100_000) -> None:
+    """Features in [0, 1], the first one sensitive and given away by the second; written block by block."""
+    x = np.lib.format.open_memmap(folder / "x.npy", mode="w+", dtype=np.float32, shape=(rows, COLUMNS))
+    y = np.lib.format.open_memmap(folder / "y.npy", mode="w+", dtype=np.int8, shape=(rows,))
+    for start in range(0, rows, block):
+        draw = np.random.default_rng(start)
+        part = draw.random((min(block, rows - start), COLUMNS), dtype=np.float32)
+        part[:, 0] = part[:, 1] + draw.normal(0, 0.3, len(part)) > 0.5
+        x[start : start + block] = part
+        y[start : start + block] = part[:, 2] + part[:, 1] + draw.normal(0, 0.2, len(part)) > 1
+        x.flush()
+        _forget(x)
+
+
+def _forget(mapped: Any) -> None:
+    from evenhand.streaming import drop_pages
+
+    drop_pages(mapped)
+
+
+def peak() -> float:
+    """Peak memory of this process so far, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--rows", type=int, default=10_000_000)
+    options.add_argument("--audited", type=int, default=20_000, help="people audited, in chunks")
+    options.add_argument("--batch", type=int, default=10_000)
+    options.add_argument("--out", type=Path)
+    given = options.parse_args()
+    stages: dict[str, dict[str, float]] = {}
+
+    def stage(name: str, work: Callable[[], Any]) -> Any:
+        began = time.process_time()
+        result = work()
+        stages[name] = {"cpu_seconds": round(time.process_time() - began, 1), "peak_gb": round(peak(), 3)}
+        print(name, stages[name], flush=True)
+        return result
+
+    torch.set_num_threads(1)
+    stages["imports"] = {"cpu_seconds": round(time.process_time(), 1), "peak_gb": round(peak(), 3)}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        stage("write", lambda: write(folder, given.rows))
+        x, y = np.load(folder / "x.npy", mmap_mode="r"), np.load(folder / "y.npy", mmap_mode="r")
+        size = (folder / "x.npy").stat().st_size / 2**30
+        parts = Repeated(lambda: chunks(x, 50_000))
+        metric = stage("learn the metric", lambda: from_classifier_stream(parts, [0]))
+        batches = mapped_batches(x, y, given.batch, generator=torch.Generator().manual_seed(0))
+        steps = -(-given.rows // given.batch)  # one pass
+        model = SenSeIClassifier(metric, hidden=(16,), steps=steps, batch_size=given.batch, random_state=0)
+        stage("train, one pass", lambda: model.fit_stream(batches))
+
+        def accuracy() -> float:
+            right = sum(int((model.predict(a) == b).sum()) for a, b in zip(chunks(x, 50_000), chunks(y, 50_000)))
+            return right / given.rows
+
+        right = stage("predict everybody", accuracy)
+        rows = given.audited
+        found = stage("audit", lambda: audit(model, (part for part in chunks(x[:rows], 1024)), eps=0.01))
+    print(f"accuracy {right:.3f}; {found}; peak {peak():.2f} GB for a file of {size:.2f} GB")
+    if given.out:
+        result = {"rows": given.rows, "columns": COLUMNS, "file_gb": round(size, 3), "peak_gb": round(peak(), 3)}
+        result |= {"audited_rows": rows, "accuracy": round(right, 4), "stages": stages}
+        given.out.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
