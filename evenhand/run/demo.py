@@ -19,7 +19,9 @@ FEATURES = [
     "workclass", "marital-status", "occupation", "relationship", "sex", "race",
 ]  # fmt: skip
 SPOUSE = Flip("husband or wife", {"relationship": ["Husband", "Wife"]}, keep_original=False)
-SETTINGS = Settings(rho=(5.0, 15.0, 40.0), steps=600, sensr=True, max_accuracy_loss=0.02)
+SETTINGS = Settings(
+    rho=(1.5, 5.0, 15.0), steps=600, sensr=True, max_accuracy_loss=0.03, audit_rows=300, certify_rows=400
+)
 
 
 @dataclass(frozen=True)

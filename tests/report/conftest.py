@@ -21,7 +21,7 @@ def model(share, accuracy, r, history=False):
             "prediction": "<=50K",
             "prediction_worst": ">50K" if i % 2 else "<=50K",
             "changed": {"sex": ["Female", "Male"], EVIL: ["1", "2"]} if i % 3 else {"age": ["39", "41"]},
-            "record": {"sex": "Female" if i % 2 else "Male", "age": str(20 + i), EVIL: "1", "job": f"job {i % 4}"},
+            "record": {"sex": "Female" if i % 2 else "Male", "age": str(20 + i), EVIL: "1", "job": f"work{i % 4}"},
         }
         for i in range(40)
     ]
