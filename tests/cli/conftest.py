@@ -4,8 +4,23 @@ import pytest
 from typer.testing import CliRunner
 
 from evenhand.cli import app
+from evenhand.run import stages
 
 QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6"]
+
+
+class Found:
+    """What an audit would find, without the search: these tests are about everything around it."""
+
+    r_low, lower, eps, n, confidence = 0.1, 0.05, 0.01, 2, 0.95
+    d_y = np.array([0.1, 0.2])
+
+    def __init__(self, frame):
+        self.rows = frame.index[:2]
+
+    def pairs(self, k):
+        columns = {"d_X": 0.0, "d_Y": [0.2, 0.1], "prediction": 0, "prediction_worst": 1}
+        return pd.DataFrame({**columns, "sex": "female", "sex (worst)": "male"}, index=self.rows)
 
 
 def people(n=320, seed=0):
@@ -42,6 +57,8 @@ def trained(invoke, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     data = folder / "people.csv"
     data.write_bytes(people().to_csv(index=False, sep=";", decimal=",").encode("utf-8-sig"))
-    result = invoke("train", data, "--target", "approved", "--sensitive", "sex", "--out", folder / "run", *QUICK)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(stages, "search", lambda model, frame, problem, settings: Found(frame))
+        result = invoke("train", data, "--target", "approved", "--sensitive", "sex", "--out", folder / "run", *QUICK)
     assert result.exit_code == 0, result.stderr
     return folder, result

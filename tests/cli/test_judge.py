@@ -44,27 +44,27 @@ def own_models(tmp_path, monkeypatch):
 def test_audit_of_ours(trained, invoke, tmp_path):
     folder, _ = trained
     out = tmp_path / "worst.csv"
-    args = ["audit", folder / "run", folder / "people.csv", "--rows", "20", "--out", out]
+    args = ["audit", folder / "run", folder / "people.csv", "--rows", "8", "--out", out]
     result = invoke(*args, "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["r_low"] >= found["lower"] >= 0
     assert 0 <= found["changed"]["sex"] <= 1
     assert out.exists()
-    text = invoke(*args)
-    assert "R(h) >=" in text.stdout
-    assert "of the decisions change when only sex is altered" in text.stdout
 
 
 def test_audit_without_gradients(own_models, invoke):
     data = own_models / "people.csv"
-    result = invoke("audit", "boostmodels:boosting", data, "--sensitive", "sex", "--rows", "25", "--json")
+    result = invoke("audit", "boostmodels:boosting", data, "--sensitive", "sex", "--rows", "10", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["r_low"] > 0  # approval depends on sex in these data
     assert found["changed"]["sex"] > 0
     function = invoke("audit", "boostmodels:by_sex", data, "--sensitive", "sex", "--json")
     assert json.loads(function.stdout)["changed"] == {"sex": 1.0}
+    text = invoke("audit", "boostmodels:by_sex", data, "--sensitive", "sex").stdout
+    assert "R(h) >=" in text
+    assert "100.0% of the decisions change when only sex is altered" in text
 
 
 @pytest.mark.parametrize(

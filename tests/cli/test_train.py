@@ -8,21 +8,7 @@ import pytest
 
 from evenhand.run import stages
 
-from .conftest import QUICK, people
-
-
-class Found:
-    """What an audit would find, without the search: these tests are about everything around it."""
-
-    r_low, lower, eps, n, confidence = 0.1, 0.05, 0.01, 2, 0.95
-    d_y = np.array([0.1, 0.2])
-
-    def __init__(self, frame):
-        self.rows = frame.index[:2]
-
-    def pairs(self, k):
-        columns = {"d_X": 0.0, "d_Y": [0.2, 0.1], "prediction": 0, "prediction_worst": 1}
-        return pd.DataFrame({**columns, "sex": "female", "sex (worst)": "male"}, index=self.rows)
+from .conftest import QUICK, Found, people
 
 
 @pytest.fixture
@@ -49,7 +35,7 @@ def test_folder_and_messages(trained):
     assert sum(metrics["rows"].values()) == 320
 
 
-def test_running_again_goes_on_and_other_options_are_refused(trained, invoke):
+def test_running_again_goes_on_and_other_options_are_refused(trained, invoke, no_search):
     folder, _ = trained
     run = folder / "run"
     args = ["train", folder / "people.csv", "--target", "approved", "--sensitive", "sex", "--out", run]
