@@ -6,6 +6,7 @@ tests/docs/test_readme.py fails when the README says something else than the res
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -19,11 +20,72 @@ def peers() -> str:
     libraries = list(next(iter(results.values())))
     lines = [f"| | {' | '.join(libraries)} |", "|---|" + "---|" * len(libraries)]
     for trial, row in results.items():
-        lines.append(f"| {trial.replace('_', ' ')} | " + " | ".join("yes" if row[name] else "no" for name in libraries) + " |")
+        lines.append(
+            f"| {trial.replace('_', ' ')} | " + " | ".join("yes" if row[name] else "no" for name in libraries) + " |"
+        )
     return "\n".join(lines)
 
 
-BLOCKS = {"peers": peers}
+def table3() -> str:
+    """Table 3, measured rows under the published ones."""
+    with (ROOT / "experiments/results/table3_adult.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    scores = ["BA", "S-Con", "GR-Con", "Gap_G RMS", "Gap_R RMS", "Gap_G max", "Gap_R max"]
+    lines = [
+        "Adult, means over random splits (`experiments/table3_adult.py`). The first three columns are better when larger,",
+        "the gaps when smaller; CPU seconds of one fit on one core:",
+        "",
+        f"| | {' | '.join(scores)} | splits | CPU s |",
+        "|---|" + "---|" * (len(scores) + 2),
+    ]
+    for row in rows:
+        published = row["source"] == "published"
+        values = [f"{float(row[name]):.3f}" if row[name] else "-" for name in scores]
+        values += ["", ""] if published else [f"{float(row[name]):.0f}" for name in ("splits", "cpu_seconds")]
+        name = f"*{row['method']}, published*" if published else f"**{row['method']}**"
+        lines.append(f"| {name} | {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+def speed() -> str:
+    """Cost of a training step, from benchmarks/step.py."""
+    results = json.loads((ROOT / "benchmarks/results/step.json").read_text())
+    peer = f"inFairness {results['settings']['infairness']}"
+    lines = [
+        "CPU milliseconds of one training step, one thread, side by side (`benchmarks/step.py`); the paper's numbers of",
+        "search steps, and few larger ones:",
+        "",
+        f"| | plain step | SenSeI, few steps | SenSeI, the paper's steps | {peer}, the same | times faster |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, result in results["results"].items():
+        ms, ratio = result["ms"], result["times_faster_than_infairness"]
+        few = f"{ms['few']:.1f} ({result['erm_steps']['few']:.1f} plain steps)"
+        cells = [f"{ms['erm']:.1f}", few, f"{ms['paper']:.0f}"]
+        cells += [f"{ms['infairness']:.0f}", f"{ratio:.1f}"] if ratio else ["-", "-"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def certificate() -> str:
+    """Bounds on R(h) on Adult, from experiments/certify_adult.py: means over the seeds."""
+    with (ROOT / "experiments/results/certify_adult.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if not row["strength"]]
+    columns = ["BA", "r_low", "r_high", "gap", "lower", "upper"]
+    lines = [
+        "Bounds on R(h) at eps = .01 on Adult, 1,000 held-out people, means over seeds (`experiments/certify_adult.py`):",
+        "",
+        "| model | seeds | BA | R_low | R_high | gap | 95 % lower | 95 % upper |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for model in dict.fromkeys(row["model"] for row in rows):
+        part = [row for row in rows if row["model"] == model]
+        means = [f"{sum(float(row[name]) for row in part) / len(part):.3g}" for name in columns]
+        lines.append(f"| {model} | {len(part)} | {' | '.join(means)} |")
+    return "\n".join(lines)
+
+
+BLOCKS = {"peers": peers, "table3": table3, "speed": speed, "certificate": certificate}
 
 
 def filled(text: str) -> str:
