@@ -32,8 +32,8 @@ def table3() -> str:
         rows = list(csv.DictReader(file))
     scores = ["BA", "S-Con", "GR-Con", "Gap_G RMS", "Gap_R RMS", "Gap_G max", "Gap_R max"]
     lines = [
-        "Adult, means over random splits (`experiments/table3_adult.py`). The first three columns are better when larger,",
-        "the gaps when smaller; CPU seconds of one fit on one core:",
+        "Adult, means over random splits (`experiments/table3_adult.py`). The first three columns are better larger,",
+        "the gaps smaller; CPU seconds of one fit on one core:",
         "",
         f"| | {' | '.join(scores)} | splits | CPU s |",
         "|---|" + "---|" * (len(scores) + 2),
@@ -52,8 +52,8 @@ def speed() -> str:
     results = json.loads((ROOT / "benchmarks/results/step.json").read_text())
     peer = f"inFairness {results['settings']['infairness']}"
     lines = [
-        "CPU milliseconds of one training step, one thread, side by side (`benchmarks/step.py`); the paper's numbers of",
-        "search steps, and few larger ones:",
+        "CPU milliseconds of one training step, one thread, side by side (`benchmarks/step.py`): the paper's numbers",
+        "of search steps, and few larger ones:",
         "",
         f"| | plain step | SenSeI, few steps | SenSeI, the paper's steps | {peer}, the same | times faster |",
         "|---|---|---|---|---|---|",
@@ -73,7 +73,7 @@ def certificate() -> str:
         rows = [row for row in csv.DictReader(file) if not row["strength"]]
     columns = ["BA", "r_low", "r_high", "gap", "lower", "upper"]
     lines = [
-        "Bounds on R(h) at eps = .01 on Adult, 1,000 held-out people, means over seeds (`experiments/certify_adult.py`):",
+        "Bounds on R(h) at eps = .01 on Adult, 1,000 held-out rows, means over seeds (`experiments/certify_adult.py`):",
         "",
         "| model | seeds | BA | R_low | R_high | gap | 95 % lower | 95 % upper |",
         "|---|---|---|---|---|---|---|---|",
