@@ -38,7 +38,7 @@ def guarded(command: F) -> F:
         except (TableError, ModelFileError, UserError, FileNotFoundError, PermissionError, NotADirectoryError) as error:
             fail(str(error), MISTAKE)
         except ModuleNotFoundError as error:
-            fail(f"{error}; install what this command needs: pip install 'evenhand[all]'", MISTAKE)
+            fail(f"{error}; install what this command needs: pip install 'evenhand[cli,report,io,onnx]'", MISTAKE)
         except KeyboardInterrupt:
             fail("stopped. What was finished is kept: the same command goes on from there", INTERRUPTED)
         except (ValueError, MemoryError, ArithmeticError, RuntimeError) as error:

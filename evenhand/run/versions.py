@@ -123,13 +123,14 @@ def most_changed(
 
 def show(value: Any, whole: bool = False) -> str:
     """A value as a person would write it; columns of whole numbers stay whole."""
-    if isinstance(value, float | np.floating):
-        if np.isnan(value):
-            return "(missing)"
-        if whole:
-            return f"{round(float(value)):d}"
-        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
-    return str(value)
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    number = float(value)
+    if np.isnan(number):
+        return "(missing)"
+    if whole:
+        return f"{round(number):d}"
+    return f"{number:.4g}" if abs(number) < 1e4 else f"{number:.0f}"
 
 
 def group_gaps(y: NDArray[np.int64], predicted: NDArray[np.int64], group: NDArray[Any]) -> dict[str, Any]:
