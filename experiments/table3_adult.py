@@ -50,8 +50,10 @@ FAIR = {"hidden": (100,), "steps": 500, "batch_size": 500, "lr": 2e-3}
 # |u| <= reach: further out the huge differences of the logits drown the loss at our larger rate.
 SENSR_SEARCH = GradientSearch(subspace_step=40 / 3, subspace_steps=4, full_step=0.01, full_steps=3, reach=40.0)
 SENSEI = {"rho": 40.0, "eps": 0.01, "reach": 5.0, "full_step": 0.3}
-TUNED = {"rho": 15.0, "eps": 0.1, "reach": 1.0, "full_step": 0.05}
-TUNING = [{**TUNED, "rho": rho} for rho in (10.0, 12.0, 13.0, 14.0, 15.0, 20.0, 30.0)]
+TUNED = {"rho": 13.0, "eps": 0.1, "reach": 1.0, "full_step": 0.05}
+TUNING = [  # the smallest shortfall on validation rows decides; results/table3_adult_tuning.csv
+    {**TUNED, "rho": rho} for rho in (10.0, 12.0, 13.0, 14.0, 15.0, 20.0, 30.0)
+]
 
 
 def metric(X: pd.DataFrame, directions: int = 3) -> FairMetric:
@@ -172,9 +174,9 @@ def table(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shortfall(values: pd.Series) -> float:
-    """How much the seven columns lie behind the published SenSeI row, summed over those that do."""
+    """How much the worst of the seven columns lies behind the published SenSeI row; negative when all are ahead."""
     signs = [1 if name in HIGHER_IS_BETTER else -1 for name in SCORES]
-    return sum(max(0.0, s * (want - values[name])) for s, want, name in zip(signs, PUBLISHED["SenSeI"], SCORES))
+    return max(s * (want - values[name]) for s, want, name in zip(signs, PUBLISHED["SenSeI"], SCORES))
 
 
 def main() -> None:
@@ -191,6 +193,7 @@ def main() -> None:
         runs = run_missing(given.out / "table3_adult_tuning.csv", jobs, given.jobs, run)
         means = runs.groupby("method", sort=False)[list(SCORES)].mean()
         means["shortfall"] = means.apply(shortfall, axis=1)
+        means["splits"] = runs.groupby("method").size()
         print(means.sort_values("shortfall").round(4).to_string())
         return
     jobs = [(method, split) for split in range(given.splits) for method in given.methods]
