@@ -24,11 +24,12 @@ import numpy as np
 import torch
 
 try:
-    from benchmarks.step import Clock, Shape, data, ours, sensei
+    from benchmarks.step import SHAPES, Clock, Shape, data, ours, sensei
 except ImportError:  # run as a script
-    from step import Clock, Shape, data, ours, sensei
+    from step import SHAPES, Clock, Shape, data, ours, sensei
 
 from evenhand.batches import balanced_batches
+from evenhand.objectives import ERM
 
 HERE = Path(__file__).resolve().parent
 BASE = Shape(512, 256, (512,), 4, 8, (0.1, 8), (0.01, 4), (8, 4), 0.1, 5.0)
@@ -87,21 +88,21 @@ def sampling_ms(base: Shape, n: int, rounds: int) -> float:
     return statistics.median(times) * 1e3
 
 
-def peak_megabytes(base: Shape, tiny: bool) -> dict[str, float]:
-    """Peak memory of a process that trains three steps, above that of one that only makes the data."""
+def peak_megabytes(tiny: bool) -> dict[str, float]:
+    """Peak memory of a process that trains three steps on the Bios shape: plain, and SenSeI."""
     peaks = {}
-    for what in ("data", "train"):
+    for what in ("erm", "sensei"):
         command = [sys.executable, str(Path(__file__).resolve()), "--memory", what, *(["--tiny"] if tiny else [])]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         peaks[what] = float(done.stdout.split()[-1])
-    return {"process": peaks["train"], "step": peaks["train"] - peaks["data"]}
+    return peaks
 
 
-def memory_probe(base: Shape, what: str) -> None:
+def memory_probe(shape: Shape, what: str) -> None:
     torch.set_num_threads(1)
-    x, y, directions = data(base, 8 * base.batch)
-    if what == "train":
-        ours(base, x, y, sensei(base, directions, base.few, None), Clock())(3)
+    x, y, directions = data(shape, 2 * shape.batch)
+    objective = ERM() if what == "erm" else sensei(shape, directions, shape.few, None)
+    ours(shape, x, y, objective, Clock())(3)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
@@ -136,13 +137,13 @@ def main(arguments: list[str] | None = None) -> dict[str, object] | None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--tiny", action="store_true")
-    parser.add_argument("--memory", choices=["data", "train"], help=argparse.SUPPRESS)
+    parser.add_argument("--memory", choices=["erm", "sensei"], help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "scaling.json")
     parser.add_argument("--no-chart", action="store_true")
     chosen = parser.parse_args(arguments)
     base = TINY if chosen.tiny else BASE
     if chosen.memory:
-        memory_probe(base, chosen.memory)
+        memory_probe(TINY if chosen.tiny else SHAPES["Bios"], chosen.memory)
         return None
     torch.set_num_threads(1)
     factors, rounds = ([1, 2], 1) if chosen.tiny else ([1, 2, 4], 1 if chosen.quick else 5)
@@ -150,12 +151,11 @@ def main(arguments: list[str] | None = None) -> dict[str, object] | None:
     slopes = {quantity: slope(factors, ms) for quantity, ms in times.items()}
     drawing = sampling_ms(base, 8 * base.batch, rounds)
     share = drawing / times["B"][0]
-    memory = peak_megabytes(base, chosen.tiny)
+    memory = peak_megabytes(chosen.tiny)
     for quantity, ms in times.items():
         print(f"{quantity:16s}" + "".join(f"{value:9.2f}" for value in ms) + f" ms   slope {slopes[quantity]:5.2f}")
-    print(
-        f"sampling and gathering {drawing:.3f} ms, {share:.2%} of a step; peak memory of a step {memory['step']:.0f} MB"
-    )
+    print(f"sampling and gathering {drawing:.3f} ms, {share:.2%} of a step")
+    print(f"peak memory on the Bios shape: plain {memory['erm']:.0f} MB, SenSeI {memory['sensei']:.0f} MB")
     result: dict[str, object] = {
         "factors": factors,
         "ms": times,

@@ -297,20 +297,20 @@ def chart(results: dict[str, dict[str, object]], path: Path) -> None:
         for column, ms in result["ms"].items()  # type: ignore[attr-defined]
         if column in names
     ]
+    order = list(names.values())
+    base = alt.Chart(pd.DataFrame(rows)).encode(
+        x=alt.X("ms:Q", scale=alt.Scale(type="log", domainMin=1), title="CPU ms per training step, one thread (log)"),
+        y=alt.Y("method:N", sort=order, title=None),
+        color=alt.Color("method:N", sort=order, legend=None),
+    )
+    bars = base.mark_bar().encode(x2=alt.datum(1))  # a logarithmic axis has no zero to start from
+    labels = base.mark_text(align="left", dx=4).encode(text=alt.Text("ms:Q", format=".3~s"), color=alt.value("black"))
     drawn = (
-        alt.Chart(pd.DataFrame(rows))
-        .mark_bar()
-        .encode(
-            x=alt.X(
-                "ms:Q",
-                scale=alt.Scale(type="log", domainMin=0.1),
-                title="CPU ms per training step, one thread (log scale)",
-            ),
-            y=alt.Y("method:N", sort=list(names.values()), title=None),
-            color=alt.Color("method:N", sort=list(names.values()), legend=None),
-            row=alt.Row("shape:N", sort=list(results), title=None, header=alt.Header(labelAngle=0, labelAlign="left")),
-        )
+        alt.layer(bars, labels)
         .properties(width=420)
+        .facet(
+            row=alt.Row("shape:N", sort=list(results), title=None, header=alt.Header(labelAngle=0, labelAlign="left"))
+        )
     )
     drawn.save(path.with_suffix(".svg"))
     drawn.save(path.with_suffix(".png"), scale_factor=2)
