@@ -23,8 +23,8 @@ from evenhand.search import GradientSearch
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RHOS = [0, 1, 2, 5, 10, 20, 35, 70]
-EPSILONS = [0.0, 0.001, 0.01, 0.1]  # of SenSR
-CLP_RHOS = [0.5, 5, 50]
+EPSILONS = [0.001, 0.1]  # of SenSR
+CLP_RHOS = [5, 50]
 EPS = 0.1  # of SenSeI, and of the unfairness that all are measured by
 FOLDS = 3
 TRAINING = {"hidden": (100,), "steps": 1000, "batch_size": 500, "lr": 2e-3, "random_state": 0}

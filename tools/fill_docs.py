@@ -37,6 +37,8 @@ def block(path: Path, options: str) -> str:
         by = given["mean"].split(",")
         numbers = [c for c in frame.select_dtypes("number") if c not in [*by, "seed", "split"]]
         frame = frame.groupby(by, sort=False)[numbers].mean().reset_index()
+    if "splits" in frame:
+        frame["splits"] = frame["splits"].map(lambda n: "-" if n != n else str(int(n)))
     columns = given["columns"].split(",") if "columns" in given else list(frame.columns)
     rows = [columns, ["---"] * len(columns)]
     rows += [[cell(value) for value in row] for row in frame[columns].itertuples(index=False)]
