@@ -1,0 +1,133 @@
+"""The built wheel and sdist hold what is needed, import fast, and need nothing optional."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OPTIONAL = (
+    "typer rich jinja2 altair vl_convert sentence_transformers transformers safetensors skops onnx onnxruntime mlflow "
+    "polars pyarrow fairlearn dask matplotlib"
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A folder with the wheel and the sdist, built from a copy of the sources without network."""
+    pytest.importorskip("setuptools")
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    for name in ("evenhand", "pyproject.toml", "README.md", "LICENSE"):
+        if not (ROOT / name).exists():
+            pytest.skip(f"{name} is missing: not a checkout of the sources")
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, source / name)
+    program = f"from setuptools import build_meta as b; b.build_wheel({str(out)!r}); b.build_sdist({str(out)!r})"
+    run = subprocess.run([sys.executable, "-c", program], cwd=source, capture_output=True, text=True)
+    if "error: invalid command 'bdist_wheel'" in run.stderr:
+        pytest.skip("building a wheel needs a newer setuptools")
+    assert run.returncode == 0, run.stderr[-2000:]
+    return out
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory) -> Path:
+    """The wheel, unpacked by pip into a folder of its own."""
+    target = tmp_path_factory.mktemp("site")
+    (wheel,) = built.glob("*.whl")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(target),
+        str(wheel),
+    ]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if "No module named pip" in run.stderr:
+        pytest.skip("needs pip")
+    assert run.returncode == 0, run.stderr
+    return target
+
+
+def python(program: str, first: Path) -> str:
+    """Run a program with the installed package, not the checkout, in front."""
+    environment = os.environ | {"PYTHONPATH": str(first)}
+    run = subprocess.run([sys.executable, "-c", program], cwd=first, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+def test_both_archives_hold_every_module_and_data_file(built):
+    wanted = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "evenhand").rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and path.suffix in (".py", ".txt", ".xz", ".typed", ".j2", ".css", ".js")
+    }
+    (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        inside = set(archive.namelist())
+    assert wanted <= inside, wanted - inside
+    assert any(name.endswith("licenses/LICENSE") for name in inside)
+    with tarfile.open(sdist) as archive:
+        packed = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    assert wanted <= packed, wanted - packed
+    assert not [name for name in inside if name.startswith(("tests", "experiments", "benchmarks"))]
+
+
+def test_the_installed_package_works_without_anything_optional(installed):
+    blocked = f"""
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {OPTIONAL.split()!r}:
+            raise ImportError(name + " is not installed here")
+sys.meta_path.insert(0, Block())
+import evenhand, pathlib
+assert pathlib.Path(evenhand.__file__).is_relative_to({str(installed)!r}), evenhand.__file__
+import numpy as np
+x = np.random.default_rng(0).random((60, 3)).astype("float32")
+model = evenhand.SenSeIClassifier(evenhand.FairMetric(np.eye(3)[:, :1]), hidden=(4,), steps=3, random_state=0)
+model.fit(x, x[:, 0] > 0.5)
+found = evenhand.audit(model, x)
+print(found.n, len(evenhand.datasets.adult_frame()) > 1000)
+"""
+    assert python(blocked, installed) == "60 True"
+
+
+def test_nothing_optional_is_imported(installed):
+    program = f"import sys, evenhand; print(sorted(set({OPTIONAL.split()!r}) & set(sys.modules)))"
+    assert python(program, installed) == "[]"
+
+
+def test_the_command_says_what_it_needs(installed):
+    (scripts,) = installed.glob("*.dist-info/entry_points.txt")
+    assert "evenhand = evenhand.cli:app" in scripts.read_text()
+
+
+def test_importing_takes_little_more_than_torch_itself(installed):
+    """CPU time, in turns. Names are loaded when first used, so the import itself is next to nothing."""
+
+    def seconds(names: str) -> float:
+        program = f"import time; t = time.process_time(); import {names}; print(time.process_time() - t)"
+        return float(python(program, installed))
+
+    ratios = []
+    for _ in range(3):
+        torch_alone, ours = seconds("torch"), seconds("evenhand")
+        ratios.append(ours / torch_alone)
+        if min(ratios) < 1.5:
+            break
+    assert min(ratios) < 1.5 or statistics.median(ratios) < 1.5, ratios
