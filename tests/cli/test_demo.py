@@ -1,0 +1,24 @@
+"""evenhand demo: the table of the paper and a folder; few steps and no search here."""
+
+import json
+
+import pytest
+
+from evenhand.run import stages
+
+from .conftest import Found
+
+
+@pytest.mark.slow
+def test_demo_writes_the_table_and_the_folder(tmp_path, invoke, monkeypatch):
+    monkeypatch.setattr(stages, "search", lambda model, frame, problem, settings: Found(frame))
+    chosen = {"table": [], "chosen": {"rho": 15.0, "why": "rho = 15 was given."}}
+    monkeypatch.setattr(stages, "_sweep", lambda *args: chosen)
+    result = invoke("demo", "--out", tmp_path / "demo", "--steps", "5", "--no-certificate")
+    assert result.exit_code == 0, result.stderr
+    for name in ("Plain training", "Project", "SenSR", "SenSeI", "S-Con", "GR-Con"):
+        assert name in result.stdout
+    metrics = json.loads((tmp_path / "demo" / "metrics.json").read_text())
+    assert metrics["rows"]["held_out"] == 9045
+    assert metrics["models"]["project"]["changed"]["sex or race"]["share"] == 0  # the columns are projected out
+    assert (tmp_path / "demo" / "report.html").stat().st_size < 6_000_000
