@@ -113,14 +113,24 @@ def test_exit_codes_of_certify(trained, invoke, monkeypatch, lower, upper, code,
     assert json.loads(as_json.stdout)["verdict"] == word
 
 
-@pytest.mark.slow
-def test_certify_for_real(trained, invoke, tmp_path):
+def test_what_certify_hands_to_the_proof(trained, invoke, monkeypatch, tmp_path):
+    """The proof itself has tests of its own; here: the rows, the metric, the domain and the options that reach it."""
     folder, _ = trained
-    out = tmp_path / "c.json"
-    result = invoke("certify", folder / "run", folder / "people.csv", "--rows", "50", "--delta", "1e9", "--out", out)
+    seen = {}
+
+    def prove(model, people, metric, eps, box, x_tune, confidence, distinct_people):
+        seen.update(people=people, metric=metric, eps=eps, box=box, x_tune=x_tune, confidence=confidence)
+        return certificate(0.0, 0.05)
+
+    monkeypatch.setattr(judge, "bound", prove)
+    options = ["--rows", "60", "--eps", "0.02", "--confidence", "0.9", "--out", tmp_path / "c.json"]
+    result = invoke("certify", folder / "run", folder / "people.csv", "--tuning", folder / "people.csv", *options)
     assert result.exit_code == 0, result.stderr
-    found = Certificate.from_json(out.read_text())
-    assert 0 <= found.lower <= found.upper < 1e9
+    assert len(seen["people"]) == 60
+    assert (seen["eps"], seen["confidence"]) == (0.02, 0.9)
+    assert seen["metric"].d == seen["box"].d
+    assert len(seen["x_tune"]) == 320
+    assert Certificate.from_json((tmp_path / "c.json").read_text()).upper == 0.05
 
 
 def test_certify_refuses_what_it_cannot_prove(own_models, trained, invoke):
