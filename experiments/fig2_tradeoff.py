@@ -1,87 +1,79 @@
-"""Figures 2 and 5: prediction consistency, CTF score and balanced accuracy against rho, for SenSeI and CLP, on both
-text tasks.
+"""Figures 2 and 5: prediction consistency, CTF score and balanced accuracy against rho, for SenSeI and CLP.
+
+On the validation part of the first split: the runs with which the tables were tuned, and further values of rho at the
+same settings. Uses the embeddings that the two tables have cached.
 
     python experiments/fig2_tradeoff.py [--quick]
-
-Uses the embeddings that the two tables have cached, and their runs of the same splits for Baseline and the rho of the
-tables; all other settings are those of the tables too.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import table1_toxicity
 import table2_bios
-from text_tables import RESULTS, Runs, Setting, arguments, encoder, fit
+from text_tables import RESULTS, Runs, Setting, Task, arguments, encoder, fit
 
 from evenhand.counterfactuals import GenderSwap
 
-RHOS = (1.0, 5.0, 20.0)
-SEEDS = range(1)
+RHOS = {"Toxicity": (1.0, 5.0, 20.0), "Bios": (1.0, 5.0, 20.0, 50.0)}
+BIOS_TRAINING = table2_bios.TRAINING | {"steps": 150}  # as in the tuning of Table 2
 SHOWN = ("PC", "CTF", "BA")
 
 
-def points(settings: dict[str, Setting], rhos: tuple[float, ...]) -> list[tuple[str, Setting]]:
-    """What the table does not have."""
-    return [(m, {**settings[m], "rho": rho}) for m in ("SenSeI", "CLP") for rho in rhos if rho != settings[m]["rho"]]
+def complete(
+    data: str, settings: dict[str, Setting], runs: Runs, tuned: pd.DataFrame, score: Callable[[str, Setting], dict]
+) -> pd.DataFrame:
+    """The tuning runs at the settings of the table whatever rho, and those that are still missing."""
+    wanted = [("Baseline", {})] + [(m, {**settings[m], "rho": rho}) for m in ("SenSeI", "CLP") for rho in RHOS[data]]
+    for method, setting in wanted:
+        written = " ".join(f"{name}={value:g}" for name, value in setting.items())
+        if not ((tuned["method"] == method) & (tuned["setting"].fillna("") == written)).any():
+            runs.run(0, method, setting, lambda m=method, o=setting: score(m, o))
+    everything = pd.concat([tuned, runs.frame], ignore_index=True)
+    everything["setting"] = everything["setting"].fillna("")
+    everything["rho"] = everything["setting"].str.extract(r"rho=([\d.]+)")[0].astype(float).fillna(0.0)
+    rest = everything["setting"].str.replace(r"rho=[\d.]+ ?", "", regex=True)
+    same = [
+        rest[i] == " ".join(f"{k}={v:g}" for k, v in settings.get(m, {}).items() if k != "rho")
+        for i, m in enumerate(everything["method"])
+    ]
+    kept = everything[same & everything["method"].isin(["Baseline", "SenSeI", "CLP"])]
+    curve = kept[["method", "rho", *SHOWN]].sort_values(["method", "rho"]).round(4)
+    return curve.assign(data=data)[["data", "method", "rho", *SHOWN]]
 
 
 def main() -> None:
     given = arguments(__doc__)
     embed = encoder(given.encoder)
-    rhos, seeds, suffix = (RHOS[1:2], range(1), "_quick") if given.quick else (RHOS, SEEDS, "")
-    less = {"steps": 20, "hidden": (50,)} if given.quick else {}
+    suffix, less = ("_quick", {"steps": 20, "hidden": (50,)}) if given.quick else ("", {})
 
-    toxicity = Runs(given.out / f"fig2_toxicity_runs{suffix}.csv")
+    def runs_of(data: str, name: str, split: Task, groups: object, experiment, training: dict) -> pd.DataFrame:
+        tuned = (
+            pd.read_csv(RESULTS / f"{name}_tuning.csv")
+            if not given.quick
+            else pd.DataFrame(columns=["method", "setting"])
+        )
+        return complete(
+            data,
+            experiment.SETTINGS,
+            Runs(given.out / f"fig2_{data.lower()}_runs{suffix}.csv"),
+            tuned,
+            lambda m, o: experiment.scores(fit(m, split, o, training | less, 0), split, groups),
+        )
+
     comments = table1_toxicity.load(None, embed)
-    for seed in seeds:
-        split, groups = table1_toxicity.prepare(comments, embed, seed, tuning=False)
-        for method, setting in points(table1_toxicity.SETTINGS, rhos):
-            toxicity.run(
-                seed,
-                method,
-                setting,
-                lambda s=split, g=groups, m=method, o=setting, i=seed: table1_toxicity.scores(
-                    fit(m, s, o, table1_toxicity.TRAINING | less, i), s, g
-                ),
-            )
-
-    bios = Runs(given.out / f"fig2_bios_runs{suffix}.csv")
+    split, groups = table1_toxicity.prepare(comments, embed, 0, tuning=True)
+    first = runs_of("Toxicity", "table1_toxicity", split, groups, table1_toxicity, table1_toxicity.TRAINING)
     people = table2_bios.load(None, 600 if given.quick else table2_bios.SENTENCES)
     x, swapped = embed(people.texts), GenderSwap()(people.texts).map(embed)
-    for seed in seeds:
-        split, gender = table2_bios.prepare(people, x, swapped, seed, tuning=False)
-        for method, setting in points(table2_bios.SETTINGS, rhos):
-            bios.run(
-                seed,
-                method,
-                setting,
-                lambda s=split, g=gender, m=method, o=setting, i=seed: table2_bios.scores(
-                    fit(m, s, o, table2_bios.TRAINING | less, i), s, g
-                ),
-            )
+    split, gender = table2_bios.prepare(people, x, swapped, 0, tuning=True)
+    second = runs_of("Bios", "table2_bios", split, gender, table2_bios, BIOS_TRAINING)
 
-    tables = given.out if not given.quick else RESULTS
-    curves = pd.concat(
-        [
-            curve(toxicity.frame, tables / "table1_toxicity_runs.csv", seeds, "Toxicity"),
-            curve(bios.frame, tables / "table2_bios_runs.csv", seeds, "Bios"),
-        ],
-        ignore_index=True,
-    )
+    curves = pd.concat([first, second], ignore_index=True)
     curves.to_csv(given.out / f"fig2_tradeoff{suffix}.csv", index=False, lineterminator="\n")
     print(curves.to_string())
     draw(curves, given.out / f"fig2_tradeoff{suffix}")
-
-
-def curve(runs: pd.DataFrame, table: Path, seeds: range, data: str) -> pd.DataFrame:
-    """Mean over the seeds for each method and rho, with the runs of the table; Baseline is rho = 0 of both."""
-    more = pd.read_csv(table, keep_default_na=False, na_values=[""])
-    more = more[more["seed"].isin(seeds) & more["method"].isin(["Baseline", "SenSeI", "CLP"])]
-    runs = pd.concat([more, runs], ignore_index=True)
-    runs = runs.assign(rho=runs["setting"].fillna("").str.extract(r"rho=([\d.]+)")[0].astype(float).fillna(0.0))
-    means = runs.groupby(["method", "rho"])[list(SHOWN)].mean().round(4).reset_index()
-    return means.assign(data=data)[["data", "method", "rho", *SHOWN]]
 
 
 def draw(curves: pd.DataFrame, path: Path) -> None:

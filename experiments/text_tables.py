@@ -156,11 +156,12 @@ def markdown(result: pd.DataFrame, scores: Sequence[str]) -> str:
     """The table of the docs: mean ± standard deviation, the published value in brackets."""
 
     def cell(row: pd.Series, score: str) -> str:
-        deviation = "" if np.isnan(row[f"{score} sd"]) else f" ± {row[f'{score} sd']:.3f}"
+        digits = 4 if row[score] < 0.01 else 3
+        deviation = "" if np.isnan(row[f"{score} sd"]) else f" ± {row[f'{score} sd']:.{digits}f}"
         paper = "" if np.isnan(row[f"{score} paper"]) else f" [{row[f'{score} paper']:.3f}]"
-        return f"{row[score]:.3f}{deviation}{paper}"
+        return f"{row[score]:.{digits}f}{deviation}{paper}"
 
-    lines = ["| | " + " | ".join(scores) + " |", "|---" * (len(scores) + 1) + "|"]
+    lines = ["| | splits | " + " | ".join(scores) + " |", "|---" * (len(scores) + 2) + "|"]
     for _, row in result.iterrows():
-        lines.append(f"| {row['method']} | " + " | ".join(cell(row, score) for score in scores) + " |")
+        lines.append(f"| {row['method']} | {row['runs']} | " + " | ".join(cell(row, score) for score in scores) + " |")
     return "\n".join(lines)

@@ -97,8 +97,8 @@ def test_the_table_shows_mean_deviation_and_the_published_row(tables):
     assert result["BA"].tolist() == [0.8, 0.6]
     assert result["BA sd"][0] == pytest.approx(np.std([0.7, 0.9], ddof=1), abs=1e-4)
     text = tables.markdown(result, ["BA"])
-    assert "| SenSeI | 0.800 ± 0.141 [0.791] |" in text
-    assert "| Project | 0.600 |" in text
+    assert "| SenSeI | 2 | 0.800 ± 0.141 [0.791] |" in text
+    assert "| Project | 1 | 0.600 |" in text
 
 
 def test_the_published_rows_are_those_of_the_paper(tables):
