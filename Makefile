@@ -35,6 +35,7 @@ check: $(VENV)/.developed  ## ruff and mypy
 
 bench: $(VENV)/.developed  ## speed side by side with inFairness, which only this target installs
 	$(PIP) install -q --no-deps inFairness POT
+	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/time_to_fairness.py

@@ -1,6 +1,6 @@
 """Facts for the README's comparison: the same small trials on evenhand and on inFairness, side by side.
 
-    make bench-peers        (installs inFairness, which is never a dependency)
+    make bench        (installs inFairness, which is never a dependency)
 
 Each trial answers yes or no for both libraries; the answers go to results/peers.json.
 """
