@@ -93,6 +93,8 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
                 raise ValueError("a member is compressed, which no checkpoint is")
+            if sum(member.file_size for member in archive.infolist()) > len(data):
+                raise ValueError("its members claim to be larger than the file")
             members = {name: archive.read(name) for name in archive.namelist()}  # checks each member's CRC
         content = _decode(json.loads(members["tree.json"]), members)
         if not isinstance(content, dict) or content.get("format") != FORMAT:

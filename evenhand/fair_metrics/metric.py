@@ -147,8 +147,16 @@ class FairMetric(nn.Module):
             with np.load(path, allow_pickle=False) as arrays:
                 directions = torch.from_numpy(arrays["directions"])
                 factor = torch.from_numpy(arrays["factor"]) if "factor" in arrays else None
-        except (KeyError, ValueError, EOFError, OSError) as error:
-            if isinstance(error, FileNotFoundError):
+            if directions.ndim != 2 or (
+                factor is not None and (factor.ndim != 2 or factor.shape[1] != len(directions))
+            ):
+                raise ValueError("its matrices do not fit together")
+            if not all(
+                t.is_floating_point() and bool(torch.isfinite(t).all()) for t in (directions, factor) if t is not None
+            ):
+                raise ValueError("its matrices are not finite numbers")
+        except Exception as error:  # whatever a damaged archive makes zipfile and numpy raise
+            if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
                 raise
             raise ValueError(f"{os.fspath(path)} is not a fair metric written by FairMetric.save: {error}") from error
         metric = cls.euclidean(directions.shape[0], directions.dtype)
