@@ -2,7 +2,7 @@
 
     python tools/fill_docs.py docs/reproduction.md docs/frontier.md
 
-A block begins with  <!-- results: NAME.csv [columns="a,b,c"] [mean=by] [where=column=value] -->  and ends with
+A block begins with  <!-- results: NAME.csv [columns="a,b,c"] [mean=by] [where=column=value] [picture=yes] -->  and ends with
 <!-- end -->; what is between is replaced. ``mean`` averages over everything but the given column(s).
 """
 
@@ -27,7 +27,7 @@ def block(path: Path, options: str) -> str:
         return f"(no full run yet: {path.name})\n"
     if path.suffix == ".txt":
         return "> " + path.read_text().strip() + "\n"
-    given = dict(re.findall(r"(columns|mean|where)=(\"[^\"]*\"|\S+)", options))
+    given = dict(re.findall(r"(columns|mean|where|picture)=(\"[^\"]*\"|\S+)", options))
     given = {name: value.strip('"') for name, value in given.items()}
     frame = pd.read_csv(path)
     if "where" in given:
@@ -42,7 +42,8 @@ def block(path: Path, options: str) -> str:
     columns = given["columns"].split(",") if "columns" in given else list(frame.columns)
     rows = [columns, ["---"] * len(columns)]
     rows += [[cell(value) for value in row] for row in frame[columns].itertuples(index=False)]
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    picture = f"![{path.stem}](../experiments/results/{path.stem}.png)\n\n" if "picture" in given else ""
+    return picture + "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
 def cell(value: object) -> str:
