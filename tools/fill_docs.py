@@ -2,8 +2,8 @@
 
     python tools/fill_docs.py docs/reproduction.md docs/frontier.md
 
-A block begins with  <!-- results: NAME.csv [columns="a,b,c"] [mean=by] [where=column=value] [picture=yes] -->  and ends with
-<!-- end -->; what is between is replaced. ``mean`` averages over everything but the given column(s).
+A block begins with  <!-- results: NAME.csv [columns="a,b,c"] [mean=by] [where=column=value] [picture=yes] -->
+and ends with  <!-- end -->  and what is between is replaced. ``mean`` averages over everything but the given column(s).
 """
 
 import re
