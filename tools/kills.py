@@ -123,13 +123,12 @@ def main() -> None:
                 kills[kind] += killed
                 if not same:
                     print(f"trial {trials} ({kind}): {result.read_text()[:200]}")
+                if given.out:  # after every trial, so that an interrupted count is a count too
+                    found = {"kills": sum(kills.values()), "identical": identical, "by kind": dict(kills)}
+                    given.out.write_text(json.dumps(found, indent=2) + "\n")
             trials += 1
     total = sum(kills.values())
     print(f"{identical} of {total} kills resumed to identical weights")
-    if given.out:
-        given.out.write_text(
-            json.dumps({"kills": total, "identical": identical, "by kind": dict(kills)}, indent=2) + "\n"
-        )
     raise SystemExit(identical < total)
 
 
