@@ -9,6 +9,7 @@ same settings. Uses the embeddings that the two tables have cached.
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import table1_toxicity
 import table2_bios
@@ -38,7 +39,7 @@ def complete(
         rest[i] == " ".join(f"{k}={v:g}" for k, v in settings.get(m, {}).items() if k != "rho")
         for i, m in enumerate(everything["method"])
     ]
-    kept = everything[same & everything["method"].isin(["Baseline", "SenSeI", "CLP"])]
+    kept = everything[np.array(same) & everything["method"].isin(["Baseline", "SenSeI", "CLP"])]
     curve = kept[["method", "rho", *SHOWN]].sort_values(["method", "rho"]).round(4)
     return curve.assign(data=data)[["data", "method", "rho", *SHOWN]]
 

@@ -139,7 +139,9 @@ class Runs:
 
 
 def table(runs: pd.DataFrame, scores: Sequence[str], published: dict[str, tuple[float, ...]]) -> pd.DataFrame:
-    """Mean and standard deviation over the runs of each method, beside the published row."""
+    """Mean and standard deviation over the splits that every method has done, beside the published row."""
+    if "seed" in runs:
+        runs = runs[runs.groupby("seed")["method"].transform("nunique") == runs["method"].nunique()]
     rows = []
     for method in dict.fromkeys(runs["method"]):
         mine = runs[runs["method"] == method]
