@@ -32,7 +32,9 @@ def test_the_tables_are_the_committed_ones(tables, name):
     runs = pd.read_csv(RESULTS / f"{name}_runs.csv", keep_default_na=False, na_values=[""])
     again = tables.table(runs, experiment.SCORES, experiment.PUBLISHED)
     for column in again.columns:
-        assert again[column].fillna("").tolist() == result[column].fillna("").tolist(), column
+        assert again[column].astype(object).fillna("").tolist() == result[column].astype(object).fillna("").tolist(), (
+            column
+        )
     assert result["runs"].nunique() == 1
     assert set(result["method"]) == {"Baseline", "Project", "SenSeI", "SenSR", "CLP"}
 

@@ -87,18 +87,19 @@ def test_runs_are_resumed(tables, tmp_path):
 def test_the_table_shows_mean_deviation_and_the_published_row(tables):
     runs = pd.DataFrame(
         {
-            "seed": [0, 1, 0],
-            "method": ["SenSeI", "SenSeI", "Project"],
-            "setting": ["rho=5"] * 2 + [""],
-            "BA": [0.7, 0.9, 0.6],
+            "seed": [0, 1, 0, 1, 2],
+            "method": ["SenSeI", "SenSeI", "Project", "Project", "SenSeI"],
+            "setting": ["rho=5", "rho=5", "", "", "rho=5"],
+            "BA": [0.7, 0.9, 0.6, 0.6, 0.1],  # the third split is not complete and does not count
         }
     )
     result = tables.table(runs, ["BA"], {"SenSeI": (0.791,)})
+    assert result["runs"].tolist() == [2, 2]
     assert result["BA"].tolist() == [0.8, 0.6]
     assert result["BA sd"][0] == pytest.approx(np.std([0.7, 0.9], ddof=1), abs=1e-4)
     text = tables.markdown(result, ["BA"])
     assert "| SenSeI | 2 | 0.800 ± 0.141 [0.791] |" in text
-    assert "| Project | 1 | 0.600 |" in text
+    assert "| Project | 2 | 0.600 ± 0.000 |" in text
 
 
 def test_the_published_rows_are_those_of_the_paper(tables):
