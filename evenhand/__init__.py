@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from evenhand import counterfactuals, datasets, evaluation, fair_metrics, output_distances
     from evenhand.audit import Audit, audit
     from evenhand.bounds.domain import Box
-    from evenhand.certify import Certificate, certify, certify_individuals
+    from evenhand.certificate import Certificate
+    from evenhand.certify import certify, certify_individuals
     from evenhand.estimators import (
         AdversarialClassifier,
         CLPClassifier,

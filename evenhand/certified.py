@@ -77,7 +77,8 @@ class CertifiedRegularizer(nn.Module):
         bound: Tensor = m.lam * self.eps + value.clamp(min=0).mean()
         barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()
         # adds nothing to the value, only a slope away from singular S
-        return bound + BARRIER * bound.detach() * (barrier - barrier.detach())
+        slope: Tensor = BARRIER * bound.detach() * (barrier - barrier.detach())
+        return bound + slope
 
     def _problem(self, model: nn.Module) -> Problem:
         layers = readout(mean_squared_logits, differentiable_layers(model)).layers
@@ -151,7 +152,7 @@ def certified_fine_tune(
 def _picker(y: Tensor, size: int, balanced: bool, generator: torch.Generator) -> Callable[[], Tensor]:
     if not balanced or y.is_floating_point():
         return lambda: torch.randint(len(y), (size,), generator=generator)
-    classes = [(y == c).nonzero()[:, 0] for c in y.unique()]
+    classes = [(y == c).nonzero()[:, 0] for c in torch.unique(y)]
     each = max(1, size // len(classes))
     return lambda: torch.cat([rows[torch.randint(len(rows), (each,), generator=generator)] for rows in classes])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -85,7 +85,7 @@ def audit(
         print_json({**result, "people": worst})
         return
     sys.stdout.write(f"{result['statement']}\n")
-    for name, share in result["changed"].items():
+    for name, share in cast(dict[str, float], result["changed"]).items():
         sys.stdout.write(f"{share:.1%} of the decisions change when only {name} is altered\n")
     if people is not None and len(people):
         sys.stdout.write("\nTreated worst:\n")
@@ -178,7 +178,8 @@ def _inside(opened: Opened, frame: pd.DataFrame, box: Any) -> pd.DataFrame:
     if opened.schema is None:
         return frame
     x = torch.from_numpy(np.asarray(opened.model[0].transform(frame), dtype=np.float64))
-    return frame[box.contains(x).numpy()]
+    inside: pd.DataFrame = frame[box.contains(x).numpy()]
+    return inside
 
 
 def _questions(opened: Opened, frame: pd.DataFrame, sensitive: list[str]) -> list[Flip]:

@@ -241,7 +241,7 @@ def mlp(
     sizes = [n_features, *hidden, n_outputs]
     layers: list[nn.Module] = []
     for fan_in, fan_out in itertools.pairwise(sizes):
-        linear = nn.utils.skip_init(nn.Linear, fan_in, fan_out)  # leaves the global random state alone
+        linear: nn.Linear = nn.utils.skip_init(nn.Linear, fan_in, fan_out)  # type: ignore[no-untyped-call]  # draws nothing
         with torch.no_grad():
             limit = (6 / (fan_in + fan_out)) ** 0.5
             linear.weight.uniform_(-limit, limit, generator=generator)

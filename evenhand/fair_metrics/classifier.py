@@ -25,7 +25,8 @@ class AttributeModel:
     directions: np.ndarray  # (d, number of directions), zero at the columns that were left out
 
     def __str__(self) -> str:
-        return f"{self.name}: {type(self.estimator).__name__} on {len(self.used)} columns, {self.directions.shape[1]} directions"
+        kind, k = type(self.estimator).__name__, self.directions.shape[1]
+        return f"{self.name}: {kind} on {len(self.used)} columns, {k} directions"
 
 
 def from_classifier(

@@ -102,11 +102,10 @@ class FairMetric(nn.Module):
 
     def rows(self, x: Array) -> Tensor:
         """x as a tensor that fits this metric, or a clear error."""
-        x = torch.as_tensor(x, device=self.directions.device)
-        if x.dtype != self.directions.dtype:
-            x = x.to(self.directions.dtype)
-        self.check_width(x)
-        return x
+        rows: Tensor = torch.as_tensor(x, device=self.directions.device)
+        rows = rows.to(self.directions.dtype)
+        self.check_width(rows)
+        return rows
 
     def matching(self, x: Tensor) -> FairMetric:
         """This metric in the dtype and on the device of x: itself, or a copy."""

@@ -60,5 +60,5 @@ def _runtime() -> str:
 
     version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     known = vl_convert.get_vegalite_versions()
-    bundle: str = vl_convert.javascript_bundle(vl_version=version if version in known else known[-1])
+    bundle: str = vl_convert.javascript_bundle(None, version if version in known else known[-1])  # type: ignore[arg-type]
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -59,7 +59,7 @@ class Problem:
             if kinds[name] == "number":
                 cuts = np.unique(np.nanquantile(self.parts["train"].frame[name], [0, 0.25, 0.5, 0.75, 1]))
                 cuts[0], cuts[-1] = -np.inf, np.inf
-                values = pd.cut(values, cuts).astype(str)
+                values = pd.cut(values, cuts.tolist()).astype(str)
             groups[name] = values.to_numpy(dtype=str)
         return groups
 

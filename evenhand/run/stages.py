@@ -213,7 +213,7 @@ def describe(found: Audit, frame: pd.DataFrame, schema: Schema, k: int = 50) -> 
     whole = {c.name for c in schema.used if c.kind == "number" and (frame[c.name].dropna() % 1 == 0).all()}
     people = []
     for row, line in pairs.iterrows():
-        record = {str(name): show(value, name in whole) for name, value in frame.loc[row].items()}
+        record = {str(name): show(value, name in whole) for name, value in frame.loc[[row]].iloc[0].items()}
         changed = {}
         for name, was in record.items():
             if f"{name} (worst)" in pairs.columns:
