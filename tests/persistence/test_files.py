@@ -177,7 +177,7 @@ def test_pickle_bomb_is_not_run(tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "model.json/../x", "extra.pkl"])
+@pytest.mark.parametrize("name", ["../outside", "/outside", "model.json/../x", "extra.pkl"])
 def test_path_traversal(sound, tmp_path, name):
     inner = tmp_path / "inner"
     inner.mkdir()
