@@ -10,6 +10,7 @@ import io
 import lzma
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
@@ -52,9 +53,7 @@ def read_table(path: str | Path, *, separator: str | None = None, decimal: str |
             f"{path} ends in {kind[0]}; a table is read from .csv, .tsv or .parquet (.gz, .bz2, .xz, .zip)"
         )
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
-    twice = frame.columns[frame.columns.duplicated()].unique().tolist()
-    if twice:
-        raise TableError(f"{path} has more than one column named {', '.join(map(repr, twice))}; rename all but one")
+    _refuse_twins(list(frame.columns), path)
     if len(frame) == 0:
         raise TableError(f"{path} has a header but no rows")
     return frame
@@ -76,7 +75,12 @@ def find_column(name: str, names: Sequence[str], role: str) -> str:
 
 def _parquet(path: Path) -> pd.DataFrame:
     try:
+        from pyarrow import parquet
+
+        _refuse_twins(parquet.read_schema(path).names, path)
         return pd.read_parquet(path)
+    except TableError:
+        raise
     except ImportError as error:
         raise TableError(f"reading {path} needs pyarrow; pip install pyarrow") from error
     except Exception as error:  # pyarrow has exceptions of its own
@@ -97,6 +101,7 @@ def _text(path: Path, separator: str | None, decimal: str | None) -> pd.DataFram
         lines = lines[:-1]  # the last one may be cut
     sep = separator or _separator(lines[:60], path)
     dec = decimal or _decimal(lines[:200], sep)
+    _refuse_twins(_header(text, sep), path)  # pandas would rename the second one to "name.1"
     try:
         with _open(path) as file:
             return pd.read_csv(
@@ -167,6 +172,19 @@ def _separator(lines: list[str], path: Path) -> str:
             "Name the separator, for example --separator ';'"
         )
     return found
+
+
+def _header(text: str, sep: str) -> list[str]:
+    """The names in the first line that is not empty; columns without a name do not count."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
+    first: list[str] = next((row for row in rows if any(cell.strip() for cell in row)), [])
+    return [cell.strip() for cell in first if cell.strip()]
+
+
+def _refuse_twins(names: Sequence[str], path: Path) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise TableError(f"{path} has more than one column named {', '.join(map(repr, twice))}; rename all but one")
 
 
 def _decimal(lines: list[str], sep: str) -> str:

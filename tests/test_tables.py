@@ -87,6 +87,20 @@ def test_bad_files_are_told_apart(tmp_path, name, content, message):
         read_table(tmp_path / name)
 
 
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    """pandas would call the second one "a.1" and go on."""
+    for name, text in (("t.csv", "\n a ,b,a\n1,2,3\n"), ("t.tsv", "a\tb\ta\n1\t2\t3\n"), ("u.csv", '"a";b;a\n1;2;3\n')):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(TableError, match="more than one column named 'a'; rename all but one"):
+            read_table(tmp_path / name)
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table([[1], [2], [3]], names=["a", "b", "a"]), tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="more than one column named 'a'; rename all but one"):
+        read_table(tmp_path / "t.parquet")
+    (tmp_path / "ok.csv").write_text("a,a.1,,\n1,2,,\n")  # a name with a number, columns without a name: not twins
+    assert read_table(tmp_path / "ok.csv").columns.tolist()[:2] == ["a", "a.1"]
+
+
 def test_missing_file_offers_the_neighbours(tmp_path):
     (tmp_path / "people.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match=r"did you mean people\.csv"):
