@@ -189,8 +189,8 @@ def broadcast_bytes(data: bytes | None) -> bytes | None:
         return data
     size = torch.tensor([-1 if data is None else len(data)], device=_device())
     dist.broadcast(size, src=0)
-    if int(size) < 0:
-        return None
+    if int(size) < 1:
+        return None if int(size) < 0 else b""
     buffer = torch.empty(int(size), dtype=torch.uint8, device=_device())
     if is_main() and data is not None:
         buffer.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
