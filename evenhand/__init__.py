@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from evenhand.estimators import (
         AdversarialClassifier,
         CLPClassifier,
+        CLPRegressor,
         CoCLClassifier,
         ERMClassifier,
         ProjectClassifier,
         SenSeIClassifier,
         SenSeIRegressor,
         SenSRClassifier,
+        SenSRRegressor,
     )
     from evenhand.fair_metrics import FairMetric
+    from evenhand.frontier import Frontier, frontier
+    from evenhand.postprocess import glif
+    from evenhand.ranking import SenSTIRRanker
     from evenhand.regularizer import FairRegularizer, gradient_rule, ratio_rule
     from evenhand.search import CandidateSearch, GradientSearch
     from evenhand.train import train
@@ -38,15 +43,19 @@ __all__ = [
     "Audit",
     "Box",
     "CLPClassifier",
+    "CLPRegressor",
     "CandidateSearch",
     "Certificate",
     "CoCLClassifier",
     "ERMClassifier",
     "FairMetric",
     "FairRegularizer",
+    "Frontier",
     "GradientSearch",
     "ProjectClassifier",
     "SenSRClassifier",
+    "SenSRRegressor",
+    "SenSTIRRanker",
     "SenSeIClassifier",
     "SenSeIRegressor",
     "Variations",
@@ -58,6 +67,8 @@ __all__ = [
     "datasets",
     "evaluation",
     "fair_metrics",
+    "frontier",
+    "glif",
     "gradient_rule",
     "output_distances",
     "ratio_rule",
@@ -71,14 +82,19 @@ _FROM = {  # module: names that it gives
     "estimators": (
         "AdversarialClassifier",
         "CLPClassifier",
+        "CLPRegressor",
         "CoCLClassifier",
         "ERMClassifier",
         "ProjectClassifier",
         "SenSRClassifier",
+        "SenSRRegressor",
         "SenSeIClassifier",
         "SenSeIRegressor",
     ),
     "fair_metrics": ("FairMetric",),
+    "frontier": ("Frontier", "frontier"),
+    "postprocess": ("glif",),
+    "ranking": ("SenSTIRRanker",),
     "regularizer": ("FairRegularizer", "gradient_rule", "ratio_rule"),
     "search": ("CandidateSearch", "GradientSearch"),
     "train": ("train",),
