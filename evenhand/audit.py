@@ -19,6 +19,7 @@ from evenhand.bounds.domain import Box
 from evenhand.bounds.moves import choose_move
 from evenhand.bounds.pool import Pool
 from evenhand.bounds.problem import Geometry
+from evenhand.bounds.running import BlockMeans, Hinges
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.subject import Subject
@@ -38,7 +39,7 @@ class Audit:
     confidence: float
     tau: float
     share: float  # of individuals whose output moves by more than tau at lam
-    d_y: NDArray[np.float64] = field(repr=False)  # (n,) each person's worst case at lam
+    d_y: NDArray[np.float64] = field(repr=False)  # (n,) each person's worst case at lam; (0,) with each=False
     d_x: NDArray[np.float64] = field(repr=False)
     rows: NDArray[np.intp] = field(repr=False)  # the worst-treated, worst first
     _worst: dict[str, Any] = field(repr=False, default_factory=dict)
@@ -96,6 +97,7 @@ def audit(
     interval: UpperBound = betting_upper,
     keep: int = 100,
     chunk: int = 1024,
+    each: bool = True,
     progress: bool = False,
 ) -> Audit:
     """Search the worst case of everybody and bound R(h) from below.
@@ -104,9 +106,11 @@ def audit(
     model has them, by candidates otherwise. x: a frame, an array, or an iterable of such parts for data that do not fit
     in memory. bounds: (low, high) or a Box, in the units that the model sees; estimators of ours bring their own, and
     their fair_metric. The first rows choose where to search, so they take no part in the confidence bound ``lower``.
+    each=False keeps nothing for each person, so that memory does not grow with their number; r_low may then be lower by
+    about one part in ten thousand.
     """
     subject = Subject.of(model)
-    parts = _parts(x, chunk)
+    parts = parts_of(x, chunk)
     first = next(parts, None)
     if first is None or len(first) == 0:
         raise ValueError("x is empty; an audit needs at least one individual")
@@ -116,8 +120,8 @@ def audit(
     attack = _with_neighbours(attack, tuning)
     lams = plan(attack, tuning, eps)
     move = choose_move(*_distances(attack, tuning, eps, lams), eps)
-    pool, worst = Pool(), _Worst(keep, move.lam)
-    moved_y, moved_x, seen = [], [], 0
+    pool = Pool() if each else Hinges(lams[-1], tau)
+    worst, moved_y, moved_x, seen = _Worst(keep, move.lam), BlockMeans(), BlockMeans(), 0
     while first is not None:
         encoded = head if seen == 0 else subject.encode(first)
         check_inside(attack.geometry.box, encoded)
@@ -127,18 +131,19 @@ def audit(
             d_y, d_x = attack.distances(rows, found)
             pool.add(d_y.numpy(), d_x.numpy())
             worst.add(seen + start, first, start, rows, found, d_y, d_x)
+            fresh = slice(max(len(tuning) - seen - start, 0), None)
             chosen_y, chosen_x = move(d_y.numpy(), d_x.numpy())
-            moved_y.append(chosen_y)
-            moved_x.append(chosen_x)
+            moved_y.add(chosen_y[fresh])
+            moved_x.add(chosen_x[fresh])
         seen += len(encoded)
         if progress:
             print(f"audit: {seen:,} individuals, R(h) >= {pool.minimise(eps).value:.4g}", file=sys.stderr)
         first = next(parts, None)
     value = pool.minimise(eps)
-    at_y, at_x = pool.choice(value.lam)
-    tail = slice(len(tuning) if seen > 2 * len(tuning) else 0, None)
-    fresh_y, fresh_x = np.concatenate(moved_y)[tail], np.concatenate(moved_x)[tail]
-    lower = move.lower(fresh_y, fresh_x, eps, 1 - confidence, interval) if seen > 2 * len(tuning) else 0.0
+    at_y, at_x = pool.choice(value.lam) if isinstance(pool, Pool) else (np.zeros(0), np.zeros(0))
+    share = float((at_y > tau).mean()) if isinstance(pool, Pool) else pool.share_above(value.lam)
+    enough = seen > 2 * len(tuning)
+    lower = move.lower(moved_y.values, moved_x.values, eps, 1 - confidence, interval) if enough else 0.0
     return Audit(
         r_low=value.value,
         lower=lower,
@@ -147,7 +152,7 @@ def audit(
         n=seen,
         confidence=confidence,
         tau=tau,
-        share=float((at_y > tau).mean()),
+        share=share,
         d_y=at_y,
         d_x=at_x,
         rows=worst.numbers(),
@@ -187,7 +192,7 @@ def check_inside(box: Box, x: Tensor) -> None:
         )
 
 
-def _parts(x: Any, chunk: int) -> Iterator[Any]:
+def parts_of(x: Any, chunk: int) -> Iterator[Any]:
     """Parts of a frame or array, or the parts that an iterable gives."""
     if hasattr(x, "shape") or isinstance(x, list):
         whole = np.asarray(x) if isinstance(x, list) else x
@@ -210,7 +215,8 @@ class _Worst:
             j = int(best[i])
             label = source.index[start + i] if hasattr(source, "index") and hasattr(source, "iloc") else offset + i
             row = source.iloc[[start + i]] if hasattr(source, "iloc") else None
-            entry = (float(gain[i]), offset + i, label, row, x[i], found[i, j], float(d_y[i, j]), float(d_x[i, j]))
+            point = found[i, j].clone()  # a view would keep the candidates of the whole chunk
+            entry = (float(gain[i]), offset + i, label, row, x[i].clone(), point, float(d_y[i, j]), float(d_x[i, j]))
             self.entries.append(entry)
         self.entries.sort(key=lambda entry: (-entry[0], entry[1]))
         del self.entries[self.keep :]

@@ -49,6 +49,8 @@ class Certificate:
 
     def share_unfair(self, tau: float) -> tuple[float, float]:
         """Bounds, at the stated confidence, on the share of people for whom some x' with d_X <= eps has d_Y > tau."""
+        if len(self.each_low) != self.n:
+            raise ValueError("each=False kept nothing for each person; certify with each=True to count them")
         alpha = (1 - self.confidence) / 2
         surely, perhaps = int((self.each_low > tau).sum()), int((self.each_high > tau).sum())
         return clopper_pearson_lower(surely, self.n, alpha), clopper_pearson_upper(perhaps, self.n, alpha)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenhand.audit import check_inside
+from evenhand.audit import check_inside, parts_of
 from evenhand.bounds.attack import Attack, candidates, plan
 from evenhand.bounds.branch import Bracket, bracket, default_cells
 from evenhand.bounds.confidence import UpperBound, betting_upper
@@ -30,17 +31,20 @@ from evenhand.bounds.pool import Pool
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.bounds.readout import Readout, readout
+from evenhand.bounds.running import BlockMeans, Hinges
 from evenhand.bounds.solver import Solver
 from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 from evenhand.certificate import Certificate, Individuals
 from evenhand.enumeration import certify_variations
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import OutputDistance, mean_squared_logits
-from evenhand.overlap import refuse_overlap
+from evenhand.overlap import Known
 from evenhand.subject import Subject
 from evenhand.variations import Variations
 
 CROWN_COLUMNS = 8  # with more columns than this CROWN over the whole of Dom is never tighter, so it is not run
+CHUNK = 4096  # people looked at together
+NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
 
 
 class _Prepared(NamedTuple):
@@ -70,6 +74,7 @@ def certify(
     tune_rows: int = 40,
     tune_steps: int = 120,
     rounds: int = 6,
+    each: bool = True,
     progress: bool = False,
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
@@ -79,6 +84,9 @@ def certify(
     people, on whom the multipliers are chosen; without it the first fifth of the held-out rows is used for that and for
     nothing else. bounds: (low, high) or a Box; every held-out row must lie inside. ``Variations`` in place of the rows
     ask for the exact worst case over these finite sets, for any model (``d_y_max`` bounds the output distance then).
+
+    Held-out people who do not fit in memory come as an iterable of parts, with x_tune beside it. each=False keeps
+    nothing for each person, so that memory does not grow with their number.
 
     interval is one of betting_upper, empirical_bernstein_upper and hoeffding_upper: choose it before you see a result.
     Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
@@ -90,34 +98,48 @@ def certify(
         )
     began = time.perf_counter()
     x_tune, x_held_out = _separate(x_tune, x_held_out)
-    if not distinct_people:
-        refuse_overlap(x_held_out, x_tune, "x_tune")
-        refuse_overlap(x_held_out, x_train, "x_train")
+    known = [] if distinct_people else [Known(x_tune, "x_tune"), Known(x_train, "x_train")]
+    n = len(x_held_out) if hasattr(x_held_out, "__len__") else NOMINAL_ROWS
+    if hasattr(x_held_out, "__len__"):
+        for other in known:
+            other.refuse(x_held_out)
+        known = []
     prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, progress)
     subject, problem, read, attack, solver, tuning, lams = prepared
-    x = subject.encode(x_held_out)
-    check_inside(problem.box, x)
     alpha = 1 - confidence
-    solver, largest, everywhere = _choose_lam(solver, tuning[:tune_rows], eps, len(x), alpha / 2, tune_steps)
+    solver, largest, everywhere = _choose_lam(solver, tuning[:tune_rows], eps, n, alpha / 2, tune_steps)
     lam = float(solver.m.lam)
     _say(progress, f"multipliers tuned: lam = {lam:.4g}, range {largest:.4g}")
-    found = _upper(solver, x, rounds)
-    rbar = found.upper.clamp(max=largest).numpy()
-    r_high = read.up(lam * eps + float(rbar.mean()))
-    upper = read.up(lam * eps + interval(rbar, largest, alpha / 2))
-    _say(progress, f"R_high = {r_high:.4g}")
-
     move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, solver, rounds), eps)
-    d_y, d_x = _pool_distances(attack, x, eps, lams, solver, rounds, found)
-    pool = Pool()
-    pool.add(d_y, d_x)
-    value = pool.minimise(eps)
-    lower = move.lower(*move(d_y, d_x), eps, alpha / 2, interval)
-    each_high = read.up_each(lam * eps + np.minimum(rbar, largest))
-    each_low = np.where(d_x <= eps, d_y, 0.0).max(1)
-    _check_order(value.value, r_high, each_low, each_high)
+    pool = Pool() if each else Hinges(lams[-1], 0.0)
+    above, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans()
+    each_low, each_high = [], []
+    for part in parts_of(x_held_out, CHUNK):  # of one part: what is said of a person depends on that person only
+        for other in known:
+            other.refuse(part)
+        for rows in _encoded(subject, part):
+            check_inside(problem.box, rows)
+            found = _upper(solver, rows, rounds)
+            rbar = found.upper.clamp(max=largest).numpy()
+            d_y, d_x = _pool_distances(attack, rows, eps, lams, solver, rounds, found)
+            low, high = np.where(d_x <= eps, d_y, 0.0).max(1), read.up_each(lam * eps + rbar)
+            _check_order(0.0, 0.0, low, high)
+            above.add(rbar)
+            pool.add(d_y, d_x)
+            for means, values in zip((moved_y, moved_x), move(d_y, d_x)):
+                means.add(values)
+            if each:
+                each_low.append(low)
+                each_high.append(high)
+        _say(progress, f"{pool.n:,} individuals, R_high = {read.up(lam * eps + above.mean):.4g}")
+    if pool.n == 0:
+        raise ValueError("nobody is held out; a certificate needs at least one individual")
+    value, r_high = pool.minimise(eps).value, read.up(lam * eps + above.mean)
+    upper = read.up(lam * eps + interval(above.values, largest, alpha / 2))
+    lower = move.lower(moved_y.values, moved_x.values, eps, alpha / 2, interval)
+    _check_order(value, r_high)
     return Certificate(
-        r_low=value.value,
+        r_low=value,
         r_high=r_high,
         lower=min(lower, upper),
         upper=upper,
@@ -125,11 +147,11 @@ def certify(
         range=largest,
         everywhere=read.up(min(everywhere, lam * eps + largest)),
         eps=eps,
-        n=len(x),
+        n=pool.n,
         confidence=confidence,
         distance=read.name,
-        each_low=each_low,
-        each_high=each_high,
+        each_low=np.concatenate([*each_low, np.zeros(0)]),
+        each_high=np.concatenate([*each_high, np.zeros(0)]),
         tuning_rows=len(tuning),
         seconds=time.perf_counter() - began,
     )
@@ -286,6 +308,8 @@ def _within(
 def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any]:
     if x_tune is not None:
         return x_tune, x_held_out
+    if not hasattr(x_held_out, "__len__"):
+        raise ValueError("x_tune is needed when the held-out people come in parts: give other people to tune on")
     count = len(x_held_out) // 5
     if count < 10:
         raise ValueError(
@@ -296,6 +320,12 @@ def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any]:
     return take[:count], take[count:]
 
 
+def _encoded(subject: Subject, part: Any) -> Iterator[Tensor]:
+    x = subject.encode(part)
+    for start in range(0, len(x), CHUNK):
+        yield x[start : start + CHUNK]
+
+
 def _check_folding(subject: Subject, layers: Any, x: Tensor) -> None:
     with torch.no_grad():
         gap = (subject.outputs(x) - forward(layers, x)).abs().max().item() if len(x) else 0.0
@@ -303,8 +333,8 @@ def _check_folding(subject: Subject, layers: Any, x: Tensor) -> None:
         raise RuntimeError(f"the folded layers differ from the model by {gap:.3g}; please report this model")
 
 
-def _check_order(r_low: float, r_high: float, each_low: NDArray[Any], each_high: NDArray[Any]) -> None:
-    if r_low > r_high * (1 + 1e-7) + 1e-9 or bool((each_low > each_high * (1 + 1e-7) + 1e-9).any()):
+def _check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: Any = 0.0) -> None:
+    if r_low > r_high * (1 + 1e-7) + 1e-9 or bool(np.any(each_low > each_high * (1 + 1e-7) + 1e-9)):
         raise RuntimeError(
             f"a lower bound ({r_low:.6g}) lies above an upper one ({r_high:.6g}): please report this model"
         )

@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 
+class Known:
+    """Another sample, against which held-out people are checked, all at once or part by part."""
+
+    def __init__(self, other: Any, name: str) -> None:
+        self.other, self.name = other, name
+        self._keys: pd.Series | None = None
+
+    def refuse(self, held_out: Any) -> None:
+        """Raises when a held-out person is also in the other sample: by index label where both have them, else by
+        value."""
+        if self.other is None:
+            return
+        if _labelled(held_out) and _labelled(self.other):
+            shared = int(held_out.index.isin(self.other.index).sum())
+            how = "index labels"
+            cure = "draw the held-out people apart from them"
+        else:
+            if self._keys is None:
+                self._keys = _all_keys(self.other)
+            shared = sum(int(_keys(part).isin(self._keys).sum()) for part in _pieces(held_out))
+            how = "values"
+            cure = "draw them apart; if they are different people who look alike, say distinct_people=True"
+        if shared:
+            raise ValueError(f"{shared} of {len(held_out)} held-out rows are also in {self.name} (equal {how}); {cure}")
+
+
 def refuse_overlap(held_out: Any, other: Any, name: str) -> None:
-    """Raises when a held-out person is also in the other sample: by index label where both have them, else by value."""
-    if other is None:
-        return
-    if _labelled(held_out) and _labelled(other):
-        shared = int(held_out.index.isin(other.index).sum())
-        how = "index labels"
-        cure = "draw the held-out people apart from them"
-    else:
-        shared = int(_keys(held_out).isin(_keys(other)).sum())
-        how = "values"
-        cure = "draw them apart; if they are different people who look alike, say distinct_people=True"
-    if shared:
-        raise ValueError(f"{shared} of {len(held_out)} held-out rows are also in {name} (equal {how}); {cure}")
+    """Raises when a held-out person is also in the other sample."""
+    Known(other, name).refuse(held_out)
+
+
+def _all_keys(x: Any) -> pd.Series:
+    parts = [_keys(part) for part in _pieces(x)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.Series(dtype=np.uint64)
+
+
+def _pieces(x: Any, rows: int = 65536) -> Iterator[Any]:
+    """Slices, because hashing copies what it hashes."""
+    take = x.iloc if hasattr(x, "iloc") else x
+    for start in range(0, len(x), rows):
+        yield take[start : start + rows]
 
 
 def _labelled(x: Any) -> bool:

@@ -70,6 +70,18 @@ def test_strength_does_not_depend_on_n_and_chunks_do_not_matter():
     assert few.r_low == pytest.approx(exact(x[:50], 0.01), rel=0.02)
 
 
+def test_nothing_needs_to_be_kept_for_each_person():
+    x, bounds = people(600), ([-1.0, -9.0], [1.0, 9.0])
+    whole = audit(linear_model(), x, METRIC, 0.01, bounds, chunk=200)
+    parts = audit(linear_model(), (x[i : i + 200] for i in range(0, 600, 200)), METRIC, 0.01, bounds, each=False)
+    assert whole.r_low * (1 - 1e-4) <= parts.r_low <= whole.r_low + 1e-12
+    assert parts.lower == whole.lower
+    assert parts.share == pytest.approx(whole.share, abs=0.01)
+    assert list(parts.rows) == list(whole.rows)
+    assert parts.pairs(3).equals(whole.pairs(3))
+    assert (whole.d_y.shape, parts.d_y.shape, parts.n) == ((600,), (0,), 600)
+
+
 def test_a_model_that_ignores_the_sensitive_column_has_nothing_to_find_at_eps_zero():
     model = linear_model()
     with torch.no_grad():

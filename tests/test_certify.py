@@ -145,6 +145,27 @@ def test_held_out_people_must_not_be_tuning_or_training_people():
     certify(x_held_out=x, x_tune=x[:20], distinct_people=True, **given, **QUICK)
 
 
+def test_held_out_people_may_come_in_parts_with_nothing_kept_for_each():
+    quick = {"tune_steps": 10, "tune_rows": 10, "rounds": 4}
+    x, tune = people(90), people(30, 1)
+    whole = certify(linear_model(), x, METRIC, EPS, BOX, x_tune=tune, **quick)
+    streamed = (x[i : i + 40] for i in range(0, 90, 40))
+    parts = certify(linear_model(), streamed, METRIC, EPS, BOX, x_tune=tune, each=False, **quick)
+    assert parts.n == whole.n == 90
+    assert parts.lam == pytest.approx(whole.lam, rel=0.5)  # chosen for another number of people
+    assert whole.r_low * 0.98 <= parts.r_low <= parts.r_high <= whole.r_high * 1.2
+    assert parts.lower <= parts.r_high <= parts.upper
+    assert len(whole.each_low) == 90
+    with pytest.raises(ValueError, match="each=False kept nothing"):
+        parts.share_unfair(0.1)
+    with pytest.raises(ValueError, match="x_tune is needed when the held-out people come in parts"):
+        certify(linear_model(), iter([x]), METRIC, EPS, BOX)
+    with pytest.raises(ValueError, match="30 of 30 held-out rows are also in x_tune"):
+        certify(linear_model(), iter([tune]), METRIC, EPS, BOX, x_tune=tune, **quick)
+    with pytest.raises(ValueError, match="nobody is held out"):
+        certify(linear_model(), iter([]), METRIC, EPS, BOX, x_tune=tune, **quick)
+
+
 def test_rows_outside_the_bounds_are_counted_and_refused():
     x = net_people(60)
     x[:4, 1] = 3.0

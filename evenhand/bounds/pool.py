@@ -34,14 +34,8 @@ class Pool:
 
     def add(self, d_y: ArrayLike, d_x: ArrayLike) -> None:
         """New individuals with their candidates: two arrays (n, m)."""
-        gain, cost = np.asarray(d_y, dtype=np.float64), np.asarray(d_x, dtype=np.float64)
-        if gain.ndim != 2 or gain.shape != cost.shape:
-            raise ValueError(f"d_y and d_x must both be (individuals, candidates); got {gain.shape} and {cost.shape}")
-        if not (np.isfinite(gain).all() and np.isfinite(cost).all()):
-            raise ValueError("a candidate has a distance that is NaN or infinite; the model's outputs must be finite")
-        if cost.size and cost.min() < 0:
-            raise ValueError(f"a fair distance is negative ({cost.min():g}); d_X must be at least 0")
-        rows, top, price = _envelope(gain, cost)
+        gain, cost = checked_distances(d_y, d_x)
+        rows, top, price = envelope(gain, cost)
         self._person.append(rows + self.n)
         self._d_y.append(top)
         self._d_x.append(price)
@@ -109,7 +103,19 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return parts[0]
 
 
-def _envelope(gain: Matrix, cost: Matrix) -> tuple[NDArray[np.intp], Matrix, Matrix]:
+def checked_distances(d_y: ArrayLike, d_x: ArrayLike) -> tuple[Matrix, Matrix]:
+    """Both as float64 (individuals, candidates), or a clear error."""
+    gain, cost = np.asarray(d_y, dtype=np.float64), np.asarray(d_x, dtype=np.float64)
+    if gain.ndim != 2 or gain.shape != cost.shape:
+        raise ValueError(f"d_y and d_x must both be (individuals, candidates); got {gain.shape} and {cost.shape}")
+    if not (np.isfinite(gain).all() and np.isfinite(cost).all()):
+        raise ValueError("a candidate has a distance that is NaN or infinite; the model's outputs must be finite")
+    if cost.size and cost.min() < 0:
+        raise ValueError(f"a fair distance is negative ({cost.min():g}); d_X must be at least 0")
+    return gain, cost
+
+
+def envelope(gain: Matrix, cost: Matrix) -> tuple[NDArray[np.intp], Matrix, Matrix]:
     """(row, d_Y, d_X) of the candidates on each row's upper concave envelope through (0, 0); others never win.
 
     By repeated passes: a candidate goes when it lies on or below the line between its kept neighbours.
