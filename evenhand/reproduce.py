@@ -6,6 +6,8 @@ experiments/; each keeps what it has finished, so an interrupted reproduction go
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +29,8 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
 QUICK: dict[str, tuple[str, ...]] = {"table3_adult": ("--splits", "1", "--methods", "Baseline")}  # has no --quick
 EXPERIMENTS = tuple(SCRIPTS)
 PICTURES = (".png", ".svg", ".html")
+JOINED = {"table3": ("table3_adult", "table3_more")}  # one table of the paper made by two scripts
+STATE = "finished.json"  # which scripts are through, and whether they were quick
 
 
 @dataclass(frozen=True)
@@ -46,15 +50,21 @@ def run(name: str, *, quick: bool = False, out: str | os.PathLike[str] | None = 
     """Run the experiments of one data set and write CSV, Markdown and LaTeX tables and figures into one folder.
 
     quick: few steps and splits, to see that everything runs; the numbers then mean nothing. out: the folder, by default
-    runs/reproduce/<name>. Call it again after an interruption: finished parts are not made again.
+    runs/reproduce/<name>, or runs/quick/<name>. Call it again after an interruption: scripts that are through are not
+    run again unless they have changed, and those that were stopped go on from what they had finished.
     """
     if name not in SCRIPTS:
         raise ValueError(f"there is no experiment {name!r}; choose one of {', '.join(EXPERIMENTS)}")
     scripts = experiments_folder()
     folder = Path(out) if out is not None else Path("runs") / ("quick" if quick else "reproduce") / name
+    finished = _finished(folder, quick)
     folder.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join([str(scripts.parent), os.environ.get("PYTHONPATH", "")])
     for script in SCRIPTS[name]:
+        code = hashlib.sha256((scripts / f"{script}.py").read_bytes()).hexdigest()
+        if finished.get(script) == code:
+            continue
+        _write_state(folder, quick, finished)
         command = [sys.executable, str(scripts / f"{script}.py"), "--out", str(folder.resolve())]
         command += QUICK.get(script, ("--quick",)) if quick else ()
         done = subprocess.run(command, cwd=scripts, env={**os.environ, "PYTHONPATH": path}, check=False)
@@ -63,11 +73,35 @@ def run(name: str, *, quick: bool = False, out: str | os.PathLike[str] | None = 
                 f"{script}.py ended with code {done.returncode}; its message is above. What was finished is kept in "
                 f"{folder}: call again to go on"
             )
+        finished[script] = code
+        _write_state(folder, quick, finished)
+    for joined, parts in JOINED.items():
+        if all((folder / f"{part}.csv").exists() for part in parts):
+            rows = pd.concat([pd.read_csv(folder / f"{part}.csv") for part in parts], ignore_index=True)
+            rows.to_csv(folder / f"{joined}.csv", index=False, lineterminator="\n")
     for table in sorted(folder.glob("*.csv")):
         if not table.stem.endswith(("_runs", "_runs_quick", "_tuning")):
             write_table(pd.read_csv(table), table.with_suffix(""))
     figures = tuple(sorted(path for path in folder.iterdir() if path.suffix in PICTURES))
     return Reproduced(folder, tuple(sorted(folder.glob("*.md"))), figures)
+
+
+def _finished(folder: Path, quick: bool) -> dict[str, str]:
+    """The scripts that are through, with the hash of their code; a quick run and a full one never share a folder."""
+    if not (folder / STATE).exists():
+        return {}
+    state = json.loads((folder / STATE).read_text())
+    if state["quick"] != quick:
+        kind = "quick" if state["quick"] else "full"
+        raise ValueError(f"{folder} holds a {kind} run; choose another folder, or remove it")
+    finished: dict[str, str] = state["finished"]
+    return finished
+
+
+def _write_state(folder: Path, quick: bool, finished: Mapping[str, str]) -> None:
+    partly = folder / f"{STATE}.partial"
+    partly.write_text(json.dumps({"quick": quick, "finished": finished}, indent=1) + "\n")
+    partly.replace(folder / STATE)
 
 
 def experiments_folder() -> Path:

@@ -57,6 +57,40 @@ def test_tables_in_three_formats_and_figures_in_one_folder(tmp_path, monkeypatch
     assert "3 tables and 3 pictures" in str(found)
 
 
+COUNTS = """
+import argparse, pathlib
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", type=pathlib.Path)
+parser.add_argument("--quick", action="store_true")
+given = parser.parse_args()
+with (given.out / "log.txt").open("a") as log:
+    log.write("NAME ")
+if "NAME" == "ranking" and not (given.out / "second").exists():
+    (given.out / "second").touch()
+    raise SystemExit(9)
+(given.out / "NAME.csv").write_text("a\\n1\\n")
+"""
+
+
+def test_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    fake(tmp_path, monkeypatch, COUNTS)
+    with pytest.raises(RuntimeError, match="call again to go on"):
+        reproduce.run("synthetic", out=tmp_path / "out")
+    assert len(reproduce.run("synthetic", out=tmp_path / "out").tables) == 3
+    assert (tmp_path / "out" / "log.txt").read_text() == "fig1_rho fig4_sensr_eps ranking ranking "
+    (tmp_path / "experiments" / "fig1_rho.py").write_text(COUNTS.replace("NAME", "fig1_rho") + "# changed")
+    reproduce.run("synthetic", out=tmp_path / "out")
+    assert (tmp_path / "out" / "log.txt").read_text().split() == [
+        "fig1_rho",
+        "fig4_sensr_eps",
+        "ranking",
+        "ranking",
+        "fig1_rho",
+    ]
+    with pytest.raises(ValueError, match="holds a full run"):
+        reproduce.run("synthetic", out=tmp_path / "out", quick=True)
+
+
 def test_a_script_that_fails_is_named(tmp_path, monkeypatch):
     fake(tmp_path, monkeypatch, "raise SystemExit(3)")
     with pytest.raises(RuntimeError, match=r"fig1_rho\.py ended with code 3"):

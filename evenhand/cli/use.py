@@ -89,7 +89,10 @@ def export(
 def reproduce(
     what: Annotated[str, typer.Argument(help="adult, toxicity, bios or synthetic.")],
     quick: Annotated[bool, typer.Option("--quick", help="A small run, to see that it works.")] = False,
-    out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("runs/reproduce"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder to write; runs/reproduce/WHAT, or runs/quick/WHAT.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the paper's experiments again; needs the source of evenhand, where they are kept.
@@ -100,8 +103,8 @@ def reproduce(
 
     with Talk(quiet=as_json) as say:
         say(f"running the experiments of {what!r}")
-        run(what, out=out, quick=quick)
-    written = sorted(str(path) for path in out.rglob("*") if path.is_file())
+        found = run(what, out=out, quick=quick)
+    written = sorted(str(path) for path in (*found.tables, *found.figures, *found.folder.glob("*.csv")))
     if as_json:
         print_json({"files": written})
     else:
