@@ -49,9 +49,12 @@ class Attack:
             parts.append(self._nearest(x))
         return torch.cat(parts, 1)
 
-    def improve(self, x: Tensor, starts: Tensor, lam: float) -> Tensor:
-        """From the best starts of each person, climb d_Y - lam * d_X; the best points seen: (n, m, d)."""
-        d_y, d_x = self.distances(x, starts)
+    def improve(self, x: Tensor, starts: Tensor, priced: tuple[Tensor, Tensor], lam: float) -> Tensor:
+        """From the best starts of each person, climb d_Y - lam * d_X; the best points seen: (n, m, d).
+
+        priced: ``distances(x, starts)``, which are the same for every lam.
+        """
+        d_y, d_x = priced
         gain = d_y - lam * d_x
         best = gain.topk(min(self.keep, starts.shape[1]), dim=1).indices
         pins = len(self.geometry.pin_values)
@@ -125,7 +128,7 @@ class Attack:
                 break
             slope = grad[:, free]
             along = (slope @ geometry.basis) @ geometry.basis.T
-            across = slope - along - 2 * lam * ((point - x) @ geometry.sigma_free.T)
+            across = slope - along - 2 * lam * geometry.pull(point - x)[:, free]
             pace = 1 - step / self.steps
             unit = along / along.norm(dim=1, keepdim=True).clamp(min=1e-12)
             moved = point[:, free] + across / (2 * lam + 2) + 0.1 * pace * span * unit
@@ -196,7 +199,7 @@ def plan(attack: Attack, x: Tensor, eps: float) -> list[float]:
     found = attack.first_candidates(x, eps)
     if attack.differentiable:
         found = torch.cat([found, attack.slopes(x)], 1)
-    d_y, d_x = attack.distances(x, found)
+    priced = d_y, d_x = attack.distances(x, found)
     lams: list[float] = []
     for factors in ((0.3, 1.0, 3.0), (0.6, 1.0, 1.5), (0.9, 1.1)):
         pool = Pool()
@@ -205,7 +208,7 @@ def plan(attack: Attack, x: Tensor, eps: float) -> list[float]:
         if lam <= 0:
             lam = 1e-3
         for factor in factors:
-            better = attack.improve(x, found, factor * lam)
+            better = attack.improve(x, found, priced, factor * lam)
             more_y, more_x = attack.distances(x, better)
             d_y, d_x = torch.cat([d_y, more_y], 1), torch.cat([d_x, more_x], 1)
             lams.append(factor * lam)
@@ -219,4 +222,5 @@ def candidates(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> Tens
     """All that is worth trying for each person: (n, m, d)."""
     found = attack.first_candidates(x, eps)
     starts = torch.cat([found, attack.slopes(x)], 1) if attack.differentiable else found
-    return torch.cat([starts, *(attack.improve(x, starts, lam) for lam in lams)], 1)
+    priced = attack.distances(x, starts)
+    return torch.cat([starts, *(attack.improve(x, starts, priced, lam) for lam in lams)], 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -94,6 +95,12 @@ class Box:
             parts.append(f"{len(self.blocks)} one-hot blocks")
         return ", ".join(parts)
 
+    @cached_property
+    def _alike(self) -> list[Tensor]:
+        """The blocks of each size together, (number of blocks, size): one operation for all of them."""
+        sizes = sorted({len(block) for block in self.blocks})
+        return [torch.tensor([block for block in self.blocks if len(block) == size]) for size in sizes]
+
     def contains(self, x: Tensor, tolerance: float = 1e-6) -> Tensor:
         """Which rows lie in the (discrete) set: (n, d) -> (n,) bool."""
         slack = tolerance * (1 + self.high.abs().maximum(self.low.abs()))
@@ -119,8 +126,8 @@ class Box:
     def project(self, x: Tensor) -> Tensor:
         """The nearest point of the convex hull: (n, d) -> (n, d)."""
         inside = x.clamp(self.low, self.high)
-        for block in self.blocks:
-            inside[..., list(block)] = _to_simplex(x[..., list(block)])
+        for columns in self._alike:
+            inside[..., columns] = _to_simplex(x[..., columns])
         return inside
 
     def round(self, x: Tensor) -> Tensor:
@@ -129,10 +136,9 @@ class Box:
         for j in self.binary:
             middle = (self.low[j] + self.high[j]) / 2
             inside[..., j] = torch.where(inside[..., j] > middle, self.high[j], self.low[j])
-        for block in self.blocks:
-            columns = list(block)
-            largest = x[..., columns].argmax(-1, keepdim=True)
-            inside[..., columns] = torch.zeros_like(x[..., columns]).scatter(-1, largest, 1.0)
+        for columns in self._alike:
+            entries = x[..., columns]
+            inside[..., columns] = torch.zeros_like(entries).scatter(-1, entries.argmax(-1, keepdim=True), 1.0)
         return inside
 
     def restrict(self, columns: Sequence[int]) -> Box:

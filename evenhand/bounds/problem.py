@@ -66,6 +66,7 @@ class Geometry:
             )
         self.box = box
         self.sigma, directions = exact_sigma(fair_metric)
+        self.directions = directions if fair_metric.factor is None else None  # Sigma = I - Q Q^T: products cost d k
         weight_along = directions.square().sum(1)
         pinned = sorted(box.binary, key=lambda j: -float(weight_along[j]))
         self.pinned = sorted(j for j in pinned[:PINNED_AT_MOST] if weight_along[j] > 0.25)
@@ -88,8 +89,16 @@ class Geometry:
         """How many moves cost nothing, apart from pinned columns."""
         return self.basis.shape[1]
 
+    def pull(self, delta: Tensor) -> Tensor:
+        """Sigma delta of each move, half the gradient of its price: (..., d) -> (..., d)."""
+        if self.directions is None:
+            return delta @ self.sigma
+        return delta - (delta @ self.directions) @ self.directions.T
+
     def d_x(self, delta: Tensor) -> Tensor:
-        return ((delta @ self.sigma) * delta).sum(-1).clamp(min=0)
+        if self.directions is None:
+            return ((delta @ self.sigma) * delta).sum(-1).clamp(min=0)
+        return self.pull(delta).square().sum(-1)
 
     def grid(self, n: int, cells: list[int]) -> Cells:
         """For each of n people all combinations of pinned values with a grid of cells over the free coordinates."""

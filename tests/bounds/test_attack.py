@@ -20,5 +20,5 @@ def test_candidates(differentiable):
     torch.testing.assert_close(found[3:4], alone, rtol=1e-7, atol=1e-9)
     starts = attack.first_candidates(x, 0.05)
     d_y, d_x = attack.distances(x, starts)
-    better_y, better_x = attack.distances(x, attack.improve(x, starts, 2.0))
+    better_y, better_x = attack.distances(x, attack.improve(x, starts, (d_y, d_x), 2.0))
     assert ((better_y - 2 * better_x).amax(1) >= (d_y - 2 * d_x).amax(1) - 1e-9).all()
