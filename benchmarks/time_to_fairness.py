@@ -46,7 +46,7 @@ PEER = {"rho": 20.0, "eps": 0.1, "auditor_step": 1.0, "auditor_steps": 50, "step
 PEER_EVERY = 500
 # Ours. rho was set after a look at the scores of split 0.
 OURS = {"rho": 36.0, "eps": 0.1, "steps": 400, "lr": 2e-3, "lam": 0.1}
-OURS_SEARCH = GradientSearch(subspace_step=1 / 3, subspace_steps=4, full_step=0.05, full_steps=4, reach=1.0)
+OURS_SEARCH = GradientSearch(1 / 3, 4, full_step=0.05, full_steps=4, line_search=False, reach=1.0)
 OURS_EVERY = 200
 
 Keep = Callable[[int, float], None]  # step, CPU seconds so far

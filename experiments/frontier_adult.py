@@ -30,8 +30,8 @@ CLP_RHOS = [0.1, 0.3, 1, 3, 10, 30, 100, 300]
 EPS = 0.1  # of SenSeI, and of the unfairness that all are measured by
 FOLDS = 3
 TRAINING = {"hidden": (100,), "steps": 1000, "batch_size": 500, "lr": 2e-3, "random_state": 0}
-SEARCH = GradientSearch(subspace_step=0.5, subspace_steps=3, full_step=0.05, full_steps=4)
-MEASURED_BY = GradientSearch(subspace_steps=10, full_steps=10, starts=2)
+SEARCH = GradientSearch(subspace_step=0.5, subspace_steps=3, full_step=0.05, full_steps=4, line_search=False)
+MEASURED_BY = GradientSearch(subspace_steps=10, full_step=0.1, full_steps=10, starts=2, line_search=False)
 QUICK_STEPS = 20
 
 

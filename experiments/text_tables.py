@@ -86,6 +86,7 @@ def fit(method: str, t: Task, setting: Setting, training: dict[str, Any], seed: 
         subspace_steps=int(setting.get("steps", 5)),
         full_step=setting.get("full_step", 0.0),
         full_steps=int(setting.get("full_steps", 0)),
+        line_search=False,
     )
     eps, rho = setting.get("eps", 0.0), setting.get("rho", 0.0)
     metric = face(t.seen, int(setting["k"])) if "k" in setting else t.metric

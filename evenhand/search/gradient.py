@@ -23,7 +23,9 @@ class GradientSearch:
     """Maximise gain(h(x')) - lam * d_X(x, x') over x' = x + A u + v, row by row.
 
     The subspace stage moves u (``subspace_steps`` of size ``subspace_step``; the paper's se and s), the full stage
-    moves v with the distance term (``full_steps`` of ``full_step``; fe and f). It starts from uniform noise of size
+    moves v with the distance term (``full_steps`` of ``full_step``; fe and f). With ``line_search`` a full step follows
+    the slope itself and finds its own length, up to ``full_step`` times the square root of d: one such step does the
+    work of several of the paper's, which are Adam steps (``line_search=False``). It starts from uniform noise of size
     ``noise`` in the subspace, because the squared distance is flat at x' = x, and keeps the best point of each row, so
     that it never ends below its start. ``reach`` limits each |u_j|, which an unbounded input space does not. ``starts``
     repeats the whole search from other noise. ``lam = inf`` allows only moves that cost nothing (eps = 0).
@@ -33,8 +35,9 @@ class GradientSearch:
 
     subspace_step: float = 0.5
     subspace_steps: int = 3
-    full_step: float = 0.1
-    full_steps: int = 3
+    full_step: float = 0.3
+    full_steps: int = 1
+    line_search: bool = True
     noise: float = 0.1
     reach: float | None = None
     starts: int = 1
@@ -105,6 +108,7 @@ class _Climb:
         self.free_only = lam == float("inf")
         d, k = fair_metric.directions.shape
         self.best, self.u = gain_at_x.clone(), path.room(k)  # gain - lam * d_X; x' = x costs nothing
+        self.here = gain_at_x  # the objective at the latest point
         self.v: Tensor | None = None  # only once a point was tried that may cost something
         self.current = torch.zeros_like(gain_at_x, dtype=torch.bool)  # rows whose best point is the latest one
         self.room = self._room(path.room(d)) if limits is not None else None
@@ -151,7 +155,8 @@ class _Climb:
             return None
         self.path.settle(u)
         v = self._into_box(u @ self.metric.directions.T, torch.zeros_like(self.room[0]))
-        self._keep(self.path.value(v).sub(self._price(v)[0], alpha=self.lam), u, v)
+        cut = v.any(dim=1).nonzero()[:, 0]  # the rows which the box holds back
+        self._keep(self.path.value(v, cut).sub(self._price(v)[0], alpha=self.lam), u, v)
         return v
 
     def _full_stage(self, u: Tensor, v: Tensor | None, generator: torch.Generator | None) -> None:
@@ -160,23 +165,62 @@ class _Climb:
         free = u @ self.metric.directions.T if self.room is not None else None
         if u.shape[1] == 0:  # there is no subspace to start from, and at x' = x the squared distance is flat
             v = self._into_box(free, self._noise(d, self.search.noise / d**0.5, generator))
-            self.path.value(v)
-        half_slope = None if v is None else self._price(v)[1]
+            self.here = self.path.value(v).sub(self._price(v)[0], alpha=self.lam)
+        price = None if v is None else self._price(v)
         v = self.path.room(d) if v is None else v
-        ascent = self.search.ascent(v, self.search.full_step)
+        ascent = None if self.search.line_search else self.search.ascent(v, self.search.full_step)
         moved = torch.zeros_like(self.current)
         best_v = self.v
         for _ in range(self.search.full_steps):
             slope = self.path.slope_v()
-            ascent.climb(slope if half_slope is None else slope.sub_(half_slope, alpha=2 * self.lam))
-            self._into_box(free, v)
-            d_x, half_slope = self._price(v)
-            self._keep(self.path.value(v).sub(d_x, alpha=self.lam), None, v)
+            if price is not None:
+                slope.sub_(price[1], alpha=2 * self.lam)
+            if ascent is None:
+                v, objective = self._along_line(v, slope, price, free)
+                price = self._price(v)
+            else:
+                ascent.climb(slope)
+                self._into_box(free, v)
+                price = self._price(v)
+                objective = self.path.value(v).sub(price[0], alpha=self.lam)
+            self._keep(objective, None, v)
             moved |= self.current
         if moved.any():
             torch.where(moved[:, None], u, self.u, out=self.u)  # u is the same in the whole stage
         else:
             self.v = best_v
+
+    def _along_line(
+        self, v: Tensor, slope: Tensor, price: tuple[Tensor, Tensor] | None, free: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Go uphill from v to the best of three points of the line: its start, its far end inside the box, and the top
+        of the parabola through both. The path is cheap along a line, so this costs little more than the far end."""
+        length = slope.norm(dim=1, keepdim=True).clamp_min_(torch.finfo(slope.dtype).tiny)
+        far = torch.addcdiv(v, slope, length, value=self.search.full_step * v.shape[1] ** 0.5)
+        self._into_box(free, far)
+        self.path.start_line()
+        d_x = self._price(far)[0]
+        end = self.path.value(far).sub(d_x, alpha=self.lam)
+        move = far.sub_(v)
+        # Along the line d_X is the parabola near + t * more + t^2 * (d_x - near - more).
+        near = torch.zeros_like(d_x) if price is None else price[0]
+        more = torch.zeros_like(d_x) if price is None else 2 * (price[1] * move).sum(1)
+        rise = (slope * move).sum(1)
+        bend = self.here + rise - end
+        t = torch.where(bend > 0, rise / (2 * bend), 1.0).clamp_(0.0, 1.0)
+        inside = t < 1
+        if not inside.any():
+            return torch.add(v, move), end
+
+        def objective(t: Tensor) -> Tensor:
+            return self.path.value_on_line(t).sub(near + t * (more + t * (d_x - near - more)), alpha=self.lam)
+
+        top = objective(t)
+        beyond = inside & (end > top)
+        if beyond.any():
+            t = torch.where(beyond, 1.0, t)
+            top = objective(t)
+        return torch.addcmul(v, t[:, None], move), top
 
     def _price(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """d_X of the move, (n,), and half its gradient, Sigma v: both from one projection, without a (d, d) product."""
@@ -190,6 +234,7 @@ class _Climb:
 
     def _keep(self, objective: Tensor, u: Tensor | None, v: Tensor | None) -> None:
         """Remember this point in the rows where it beats the best so far."""
+        self.here = objective
         better = self.current = objective > self.best
         torch.where(better, objective, self.best, out=self.best)
         if u is not None:

@@ -2,8 +2,10 @@
 
 A path is made once per batch for a model, a gain and x. The search walks along it, under ``no_grad``:
 
-* ``settle(u)`` goes to x + A u, ``value(v)`` gives the gain at x + A u + v, (n,)
+* ``settle(u)`` goes to x + A u, ``value(v)`` gives the gain at x + A u + v, (n,); ``rows``, where given, are those in
+  which v is not zero
 * ``slope_u()`` and ``slope_v()`` give the gradient of that last value with respect to u, (n, k), and to v, (n, d)
+* after ``start_line()`` and ``value(v)``, ``value_on_line(t)`` is the gain at a share t, (n,), of the way between
 
 When the model begins with a linear layer, W1 (x + A u) + b1 = Z0 + (W1 A) u, with Z0 = W1 x + b1 computed once per
 batch: moves inside the subspace then never touch d again. For Linear-ReLU-...-Linear the slope is written out by hand.
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
 class Path(Protocol):
     def settle(self, u: Tensor) -> None: ...
 
-    def value(self, v: Tensor | None = None) -> Tensor: ...
+    def value(self, v: Tensor | None = None, rows: Tensor | None = None) -> Tensor: ...
 
     def slope_u(self) -> Tensor: ...
 
     def slope_v(self) -> Tensor: ...
+
+    def start_line(self) -> None: ...
+
+    def value_on_line(self, t: Tensor) -> Tensor: ...
 
     def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None: ...
 
@@ -43,15 +49,27 @@ class PlainPath:
     def __init__(self, model: Model, gain: Gain, x: Tensor, directions: Tensor) -> None:
         self.model, self.gain, self.x, self.directions = model, gain, x, directions
         self.base = x
+        self.line: tuple[Tensor, Tensor | None] | None = None
 
     def settle(self, u: Tensor) -> None:
         self.base = torch.addmm(self.x, u, self.directions.T)
 
-    def value(self, v: Tensor | None = None) -> Tensor:
+    def value(self, v: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
+        return self._value_at(self.base.detach() if v is None else self.base + v)
+
+    def _value_at(self, point: Tensor) -> Tensor:
+        self.leaf = point.requires_grad_(True)
         with torch.enable_grad():
-            self.leaf = (self.base.detach() if v is None else self.base + v).requires_grad_(True)
             self.gained = self.gain(self.model(self.leaf.clone()))  # the clone may be changed in place by the model
         return self.gained.detach()
+
+    def start_line(self) -> None:
+        self.line = self.leaf.detach(), None
+
+    def value_on_line(self, t: Tensor) -> Tensor:
+        assert self.line is not None
+        self.line = start, end = self.line[0], self.leaf.detach() if self.line[1] is None else self.line[1]
+        return self._value_at(torch.lerp(start, end, t[:, None]))
 
     def slope_u(self) -> Tensor:
         return self.slope_v() @ self.directions
@@ -73,15 +91,36 @@ class SplitPath:
         self.split, self.gain, self.z, self.weight = split, gain, z, split.linear.weight.detach()
         self.response = (directions.T @ self.weight.T).T  # W1 A, (H, k)
         self.base = self.pre = z
+        self.line: tuple[Tensor, Tensor | None] | None = None
 
     def settle(self, u: Tensor) -> None:
         self.base = torch.addmm(self.z, u, self.response.T)
 
-    def value(self, v: Tensor | None = None) -> Tensor:
-        self.pre = self.base.detach() if v is None else torch.addmm(self.base, v, self.weight.T)
+    def value(self, v: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
+        return self._value_at(self.base.detach() if v is None else self._move(v, rows, torch.empty_like(self.z)))
+
+    def _move(self, v: Tensor, rows: Tensor | None, out: Tensor) -> Tensor:
+        """The first layer's output at x + A u + v; the large product only for the rows that need it."""
+        if rows is None or 2 * len(rows) > len(v):
+            return torch.addmm(self.base, v, self.weight.T, out=out)
+        out.copy_(self.base)
+        if len(rows):
+            out[rows] += v[rows] @ self.weight.T
+        return out
+
+    def _value_at(self, z: Tensor) -> Tensor:
+        self.pre = z
         with torch.enable_grad():
             self.gained = self.gain(self.split.tail(self.pre.requires_grad_(True)))
         return self.gained.detach()
+
+    def start_line(self) -> None:
+        self.line = self.pre.detach(), None
+
+    def value_on_line(self, t: Tensor) -> Tensor:
+        assert self.line is not None
+        self.line = start, end = self.line[0], self.pre.detach() if self.line[1] is None else self.line[1]
+        return self._value_at(torch.lerp(start, end, t[:, None]))
 
     def slope_u(self) -> Tensor:
         return self._slope_z() @ self.response
@@ -139,12 +178,18 @@ class ReLUPath(SplitPath):
     def settle(self, u: Tensor) -> None:
         self.base = torch.addmm(self.z, u, self.response.T, out=self.settled)
 
-    def value(self, v: Tensor | None = None) -> Tensor:
-        self.pre = self.base
-        if v is not None:
-            self.moved = torch.empty_like(self.z) if self.moved is None else self.moved
-            self.pre = torch.addmm(self.base, v, self.weight.T, out=self.moved)
-        z = self.pre
+    def value(self, v: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
+        if v is None:
+            return self._value_at(self.base)
+        self.moved = torch.empty_like(self.z) if self.moved is None else self.moved
+        return self._value_at(self._move(v, rows, self.moved))
+
+    def start_line(self) -> None:
+        super().start_line()
+        self.moved = None  # the line may start in this buffer, which must then stay as it is
+
+    def _value_at(self, z: Tensor) -> Tensor:
+        self.pre = z
         for (weight, bias), post, output in zip(self.layers, self.post, self.outputs):
             torch.clamp_min(z, 0, out=post)
             if bias is None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from evenhand.search.gradient import GradientSearch
 
-PAPER_ADULT = GradientSearch(subspace_step=5.0, subspace_steps=50, full_step=0.001, full_steps=50)
-PAPER_ADULT_SENSR = GradientSearch(subspace_step=10.0, subspace_steps=50, full_step=0.0001, full_steps=40)
-PAPER_BIOS = GradientSearch(subspace_step=0.1, subspace_steps=50, full_step=0.01, full_steps=10)
-PAPER_TOXICITY = GradientSearch(subspace_step=0.1, subspace_steps=10, full_step=0.0, full_steps=0)
+
+def _paper(s: float, se: int, f: float, fe: int) -> GradientSearch:
+    """Adam steps of fixed size in both stages."""
+    return GradientSearch(subspace_step=s, subspace_steps=se, full_step=f, full_steps=fe, line_search=False)
+
+
+PAPER_ADULT = _paper(5.0, 50, 0.001, 50)
+PAPER_ADULT_SENSR = _paper(10.0, 50, 0.0001, 40)
+PAPER_BIOS = _paper(0.1, 50, 0.01, 10)
+PAPER_TOXICITY = _paper(0.1, 10, 0.0, 0)

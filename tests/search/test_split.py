@@ -57,10 +57,14 @@ KINDS |= dict.fromkeys(["one hidden layer", "three layers", "in-place ReLU", "dr
 KINDS |= dict.fromkeys(["overwriting tail", "linear only"], PlainPath)
 
 
+STEPS = {"subspace_step": 0.1, "subspace_steps": 4, "full_step": 0.05, "full_steps": 4, "line_search": False}
+LINE = {"full_step": 0.3, "full_steps": 1, "line_search": True}
+
+
 def evaluated(model, x, metric, fast, bounds, eps, **options):
     """The regularizer, its gradients and its lam, for the same start of the search."""
     model = copy.deepcopy(model)
-    search = GradientSearch(0.1, 4, 0.05, 4, fast=fast, **options)
+    search = GradientSearch(**{**STEPS, **options}, fast=fast)
     generator = torch.Generator().manual_seed(1)
     fair = FairRegularizer(metric, eps=eps, bounds=bounds, search=search, lam=0.01, generator=generator)
     result = fair.evaluate(model, x)
@@ -99,6 +103,8 @@ def test_fast_and_plain_are_the_same(name, bounds, eps):
     model, x, metric = ready(name)
     same(model, x, metric, bounds, eps)
     same(model, x, metric, bounds, eps, starts=2, reach=1.0)
+    same(model, x, metric, bounds, eps, **LINE)
+    same(model, x, metric, bounds, eps, starts=2, reach=1.0, **LINE)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -108,12 +114,13 @@ def test_the_expected_path_is_taken(name):
     assert type(path) is KINDS[name]
 
 
+@pytest.mark.parametrize("options", [{}, LINE], ids=["Adam", "line search"])
 @pytest.mark.parametrize("name", ["one hidden layer", "three layers", "tanh"])
-def test_float32_to_1e_5(name):
+def test_float32_to_1e_5(name, options):
     model, x, metric = ready(name)
     model, x, metric = model.float(), x.float(), metric.to(torch.float32)
-    fast, fast_gradients, _ = evaluated(model, x, metric, True, None, 0.1)
-    plain, plain_gradients, _ = evaluated(model, x, metric, False, None, 0.1)
+    fast, fast_gradients, _ = evaluated(model, x, metric, True, None, 0.1, **options)
+    plain, plain_gradients, _ = evaluated(model, x, metric, False, None, 0.1, **options)
     torch.testing.assert_close(fast.found.x_worst, plain.found.x_worst, rtol=1e-5, atol=1e-5)
     for a, b in zip(fast_gradients, plain_gradients):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
