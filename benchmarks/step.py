@@ -37,7 +37,7 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Shape:
-    """An experiment of the paper: its network, its batch, its search (s, se, f, fe) and a few-step search."""
+    """An experiment of the paper: its network, its batch and its search (s, se, f, fe)."""
 
     batch: int
     d: int
@@ -46,22 +46,21 @@ class Shape:
     directions: int
     subspace: tuple[float, int]  # the paper's s, se
     full: tuple[float, int]  # the paper's f, fe
-    few: tuple[int, int]  # steps of the few-step search: subspace, full
     eps: float
     rho: float
     model: str = "linear first"
 
 
 SHAPES = {
-    "Adult": Shape(1000, 41, (100,), 2, 3, (5.0, 50), (0.001, 50), (5, 5), 0.01, 40.0),
-    "Bios": Shape(504, 768, (2000,), 28, 25, (0.1, 50), (0.01, 10), (4, 1), 0.1, 5.0),
-    "Toxicity": Shape(256, 768, (2000,), 2, 25, (0.1, 10), (0.0, 0), (5, 0), 0.0, 5.0),
-    "3 layers": Shape(504, 256, (512, 256), 4, 10, (0.1, 20), (0.01, 10), (5, 1), 0.1, 5.0),
-    "no linear layer first": Shape(504, 256, (512,), 4, 10, (0.1, 20), (0.01, 10), (5, 1), 0.1, 5.0, "norm first"),
+    "Adult": Shape(1000, 41, (100,), 2, 3, (5.0, 50), (0.001, 50), 0.01, 40.0),
+    "Bios": Shape(504, 768, (2000,), 28, 25, (0.1, 50), (0.01, 10), 0.1, 5.0),
+    "Toxicity": Shape(256, 768, (2000,), 2, 25, (0.1, 10), (0.0, 0), 0.0, 5.0),
+    "3 layers": Shape(504, 256, (512, 256), 4, 10, (0.1, 20), (0.01, 10), 0.1, 5.0),
+    "no linear layer first": Shape(504, 256, (512,), 4, 10, (0.1, 20), (0.01, 10), 0.1, 5.0, "norm first"),
 }
 TINY = {
-    "tiny": Shape(64, 8, (16,), 2, 2, (0.1, 3), (0.01, 3), (2, 1), 0.1, 5.0),
-    "tiny, no linear layer first": Shape(64, 8, (16,), 2, 2, (0.1, 3), (0.01, 3), (2, 1), 0.0, 5.0, "norm first"),
+    "tiny": Shape(64, 8, (16,), 2, 2, (0.1, 3), (0.01, 3), 0.1, 5.0),
+    "tiny, no linear layer first": Shape(64, 8, (16,), 2, 2, (0.1, 3), (0.01, 3), 0.0, 5.0, "norm first"),
 }
 
 
@@ -134,8 +133,9 @@ def ours(shape: Shape, x: Tensor, y: Tensor, objective: Objective, clock: Clock)
     return run
 
 
-def sensei(shape: Shape, directions: Tensor, steps: tuple[int, int], bounds: tuple[float, float] | None) -> SenSeI:
-    search = GradientSearch(shape.subspace[0], steps[0], shape.full[0] or 0.1, steps[1])
+def sensei(
+    shape: Shape, directions: Tensor, search: GradientSearch, bounds: tuple[float, float] | None = None
+) -> SenSeI:
     # A small lam lets the full stage move every row, as late in training; at lam = 1 an untrained net would not.
     fair = FairRegularizer(FairMetric(directions), eps=shape.eps, bounds=bounds, search=search, lam=1e-4)
     return SenSeI(fair, shape.rho)
@@ -221,7 +221,7 @@ def measure(name: str, shape: Shape, seconds: float, with_peer: bool) -> dict[st
     """Medians over interleaved steps, for about this many CPU seconds."""
     n = min(8000, 8 * shape.batch)
     x, y, directions = data(shape, n)
-    paper_steps = (shape.subspace[1], shape.full[1])
+    paper, default = GradientSearch(*shape.subspace, *shape.full, line_search=False), GradientSearch()
     box = (float(x.min()), float(x.max()))
     clocks: dict[str, Clock] = {}
     runs: dict[str, Runner] = {}
@@ -231,9 +231,9 @@ def measure(name: str, shape: Shape, seconds: float, with_peer: bool) -> dict[st
         runs[column] = make(clocks[column])
 
     add("erm", lambda c: ours(shape, x, y, ERM(), c))
-    add("few", lambda c: ours(shape, x, y, sensei(shape, directions, shape.few, None), c))
-    add("few_bounded", lambda c: ours(shape, x, y, sensei(shape, directions, shape.few, box), c))
-    add("paper", lambda c: ours(shape, x, y, sensei(shape, directions, paper_steps, None), c))
+    add("default", lambda c: ours(shape, x, y, sensei(shape, directions, default), c))
+    add("default_bounded", lambda c: ours(shape, x, y, sensei(shape, directions, default, box), c))
+    add("paper", lambda c: ours(shape, x, y, sensei(shape, directions, paper), c))
     if with_peer:
         add("infairness", lambda c: peer(shape, x, y, directions, c))
     for run in runs.values():
@@ -263,20 +263,20 @@ def measure(name: str, shape: Shape, seconds: float, with_peer: bool) -> dict[st
 
 
 def report(results: dict[str, dict[str, object]]) -> Iterator[str]:
-    columns = ["erm", "few", "few_bounded", "paper", "infairness"]
+    columns = ["erm", "default", "default_bounded", "paper", "infairness"]
     yield (
         f"{'CPU ms per step':24s}"
-        + "".join(f"{column:>13s}" for column in columns)
-        + "   inFairness/paper  few/erm  sgemm"
+        + "".join(f"{column:>16s}" for column in columns)
+        + "   inFairness/paper  default/erm  sgemm"
     )
     for name, result in results.items():
         ms: dict[str, float] = result["ms"]  # type: ignore[assignment]
-        cells = "".join(f"{ms[column]:13.2f}" if column in ms else f"{'absent':>13s}" for column in columns)
+        cells = "".join(f"{ms[column]:16.2f}" if column in ms else f"{'absent':>16s}" for column in columns)
         faster, fraction = result["times_faster_than_infairness"], result["sgemm_fraction"]
         yield (
             f"{name:24s}{cells}"
             + (f"{faster:18.1f}x" if faster else f"{'-':>19s}")
-            + f"{ms['few'] / ms['erm']:8.2f}x"
+            + f"{ms['default'] / ms['erm']:8.2f}x"
             + (f"{fraction:7.0%}" if fraction else f"{'-':>7s}")
         )
 
@@ -287,7 +287,7 @@ def chart(results: dict[str, dict[str, object]], path: Path) -> None:
 
     names = {
         "erm": "plain ERM",
-        "few": "SenSeI, few-step search",
+        "default": "SenSeI, default search",
         "paper": "SenSeI, paper's steps",
         "infairness": "inFairness, as many steps",
     }

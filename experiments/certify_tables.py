@@ -18,6 +18,7 @@ NAMES = {
     "SenSeI": "SenSeI",
     "certified": "certified fine-tuning",
 }
+DEFAULT_STRENGTH = {"SenSeI": 10.0, "certified": 20.0}  # rho, and the weight of the bound, in certify_adult.py
 
 
 def adult_runs() -> pd.DataFrame:
@@ -78,17 +79,49 @@ def headline() -> str:
 
 def frontier() -> str:
     """Every run of the split that has most of them: strengths of SenSeI and of certified fine-tuning."""
-    table = adult_runs()
-    seed = int(table["seed"].mode().min())
-    table = table[(table["seed"] == seed) & table["model"].isin(["plain", "SenSeI", "certified"])]
-    defaults = {"SenSeI": 40.0, "certified": 20.0}
-    table = table.assign(strength=table["strength"].fillna(table["model"].map(defaults)))
+    table, seed = frontier_runs()
     lines = ["| model | weight | BA | R_low | certified 95 % upper bound |", "|---|---|---|---|---|"]
     for model in ("plain", "SenSeI", "certified"):
         for _, run in table[table["model"] == model].sort_values("strength").iterrows():
             weight = "" if model == "plain" else f"{run['strength']:g}"
             lines.append(f"| {NAMES[model]} | {weight} | {run['BA']:.3f} | {run['r_low']:.3g} | {run['upper']:.3g} |")
-    return "\n".join([*lines, "", f"Split {seed}."])
+    picture = "![Certified upper bound of R(h) against balanced accuracy](images/certified_frontier.svg)"
+    return "\n".join([*lines, "", f"Split {seed}.", "", picture])
+
+
+def frontier_runs() -> tuple[pd.DataFrame, int]:
+    table = adult_runs()
+    seed = int(table["seed"].mode().min())
+    table = table[(table["seed"] == seed) & table["model"].isin(["plain", "SenSeI", "certified"])]
+    return table.assign(strength=table["strength"].fillna(table["model"].map(DEFAULT_STRENGTH))), seed
+
+
+def draw_frontier(path: Path) -> None:
+    """What is proven against what it costs, for SenSeI and for fine-tuning on the bound itself."""
+    import altair as alt
+
+    table, _ = frontier_runs()
+    table = table.assign(
+        model=table["model"].map(NAMES),
+        label=[
+            "" if m == "plain" else f"{'rho' if m == 'SenSeI' else 'weight'} {s:g}"
+            for m, s in zip(table["model"], table["strength"])
+        ],
+    )
+    base = alt.Chart(table[["BA", "upper", "r_low", "model", "label"]]).encode(
+        x=alt.X("BA:Q", scale=alt.Scale(zero=False, padding=25), title="balanced accuracy"),
+        color=alt.Color("model:N", sort=list(NAMES.values()), legend=alt.Legend(orient="top", title=None)),
+    )
+    log = alt.Scale(type="log")
+    certified = base.mark_point(filled=True, size=90).encode(
+        y=alt.Y("upper:Q", scale=log, title="R(h) at eps .01: found by search to proven with 95 % confidence (log)")
+    )
+    bracket = base.mark_rule(strokeWidth=2, opacity=0.6).encode(y=alt.Y("r_low:Q", scale=log), y2="upper:Q")
+    text = base.mark_text(align="left", dx=8, fontSize=11).encode(y=alt.Y("upper:Q", scale=log), text="label:N")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn = alt.layer(bracket, certified, text).properties(width=520, height=320)
+    drawn.save(path.with_suffix(".svg"))
+    drawn.save(path.with_suffix(".png"), scale_factor=2)
 
 
 def soundness() -> str:
@@ -151,6 +184,7 @@ def main() -> None:
         old = f"<!-- {name} -->\n{block(page, name)}\n<!-- end -->"
         page = page.replace(old, f"<!-- {name} -->\n{make()}\n<!-- end -->")
     PAGE.write_text(page)
+    draw_frontier(PAGE.parent / "images" / "certified_frontier")
 
 
 if __name__ == "__main__":

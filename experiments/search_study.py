@@ -133,7 +133,11 @@ def main() -> None:
     given = parser.parse_args()
     jobs = [(method, seed, given.rows) for seed in range(given.seeds) for method in (PLAIN, *SEARCHES)]
     runs = run_missing(given.out / "search_study_runs.csv", jobs, given.jobs, run)
-    result = table(runs, costs(given.rounds))
+    milliseconds = costs(given.rounds)
+    pd.Series(milliseconds, name="ms").round(3).to_csv(
+        given.out / "search_study_cost.csv", index_label="search", lineterminator="\n"
+    )
+    result = table(runs, milliseconds)
     result.to_csv(given.out / "search_study.csv", index=False, lineterminator="\n")
     print(markdown(result))
 
