@@ -18,7 +18,7 @@ NAMES = {
     "SenSeI": "SenSeI",
     "certified": "certified fine-tuning",
 }
-DEFAULT_STRENGTH = {"SenSeI": 10.0, "certified": 20.0}  # rho, and the weight of the bound, in certify_adult.py
+DEFAULT_STRENGTH = {"SenSeI": 10.0, "certified": 30.0}  # rho, and the weight of the bound, in certify_adult.py
 
 
 def adult_runs() -> pd.DataFrame:
