@@ -12,6 +12,8 @@ from torch import Tensor
 from evenhand.bounds.problem import Cells, Geometry
 from evenhand.output_distances import OutputDistance
 
+MOST_FLIPS = 400  # candidates that change one column
+
 Outputs = Callable[[Tensor], Tensor]  # float64 (n, d) -> float64 (n, K)
 
 
@@ -158,21 +160,23 @@ class Attack:
         return best
 
     def _flips(self, x: Tensor) -> Tensor:
-        """One column at a time to its ends, one block at a time to each of its values."""
+        """One column at a time to its ends, one block at a time to each of its values; the cheap moves first.
+
+        A very wide table has too many: the dearest are left out, the same ones for everybody.
+        """
         box = self.geometry.box
-        points = []
         in_blocks = {j for block in box.blocks for j in block}
-        order = [j for j in range(box.d) if j not in in_blocks]
-        for j in order[:200]:
-            for end in (box.low[j], box.high[j]):
-                points.append(x.clone())
-                points[-1][:, j] = end
-        for block in box.blocks:
-            for j in block:
-                points.append(x.clone())
-                points[-1][:, list(block)] = 0.0
-                points[-1][:, j] = 1.0
-        return torch.stack(points, 1)
+        single = [(j,) for j in range(box.d) if j not in in_blocks][:200]
+        price = self.geometry.sigma.diagonal()
+        moves = [(columns, j, end) for columns in single for j in columns for end in (box.low[j], box.high[j])]
+        moves += [(columns, j, torch.tensor(1.0)) for columns in box.blocks for j in columns]
+        if len(moves) > MOST_FLIPS:
+            moves = sorted(moves, key=lambda move: float(price[move[1]]))[:MOST_FLIPS]
+        points = x[:, None].repeat(1, len(moves), 1)
+        for i, (columns, j, value) in enumerate(moves):
+            points[:, i, list(columns)] = 0.0
+            points[:, i, j] = value.to(x)
+        return points
 
     def _noise(self, x: Tensor, eps: float, count: int = 8) -> Tensor:
         """The same random directions for every person, at several lengths."""

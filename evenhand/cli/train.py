@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -55,10 +56,16 @@ def train(
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, for example 100 or 64,32.")] = "100",
     steps: Annotated[int, typer.Option(min=1, help="Training steps of each model.")] = 800,
     certificate: Annotated[bool, typer.Option(help="Certify the model (about a minute).")] = True,
-    audit_rows: Annotated[int, typer.Option(min=1, help="Held-out people whose worst case is searched.")] = 400,
-    certify_rows: Annotated[int, typer.Option(min=20, help="Held-out people that the certificate looks at.")] = 500,
+    audit_rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="Held-out people whose worst case is searched; by default 400, fewer in wide tables."),
+    ] = None,
+    certify_rows: Annotated[
+        int | None,
+        typer.Option(min=20, help="Held-out people that the certificate looks at; by default 500, or fewer."),
+    ] = None,
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes for the sweep over rho.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes for the sweep over rho.")] = min(2, os.cpu_count() or 1),
     separator: Separator = None,
     decimal: Decimal = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Use a folder that holds something else.")] = False,

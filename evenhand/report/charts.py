@@ -80,15 +80,18 @@ def tradeoff(f: Findings) -> Any:
         row["shown"] = max(row["x"], floor)
     x = alt.X(
         "shown:Q",
-        scale=alt.Scale(type="log", nice=False, padding=24),
+        scale=alt.Scale(type="log", nice=False, padding=44),
         axis=alt.Axis(
-            title="unfairness R found by search (logarithmic; left is fairer)", format="~g", tickCount=5, grid=False
+            title=["unfairness R found by search", "(logarithmic; left is fairer)"],
+            format="~g",
+            tickCount=5,
+            grid=False,
         ),
     )
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(zero=False, padding=18),
-        axis=alt.Axis(title="balanced accuracy", format=".0%", tickCount=5),
+        axis=alt.Axis(title="balanced accuracy", format=".1~%", tickCount=5),
     )
     tip = [
         alt.Tooltip("label:N", title="model"),
@@ -128,7 +131,7 @@ def distribution(f: Findings) -> Any:
         x=alt.X(
             "d:Q",
             scale=alt.Scale(domain=[0, top]),
-            axis=alt.Axis(title="worst-case change of the model's output (logits)", grid=False, tickCount=6),
+            axis=alt.Axis(title=["worst-case change", "of the model's output (logits)"], grid=False, tickCount=6),
         ),
         y=alt.Y("share:Q", axis=alt.Axis(title="share of people with a larger change", format=".0%", tickCount=5)),
         color=alt.Color(

@@ -91,8 +91,8 @@ class Findings:
     @property
     def headline(self) -> str:
         return (
-            f"Of a hundred people, {in_100(self.before_in_100)} would get another decision from a plainly trained "
-            f"model if only their {self.question} were different. With the fair model: {in_100(self.after_in_100)}."
+            f"Of a hundred people, {in_words(self.before_in_100)} would get another decision from a plainly trained "
+            f"model if only their {self.question} were different. With the fair model: {in_words(self.after_in_100)}."
         )
 
     @property
@@ -158,6 +158,13 @@ def in_100(share: float) -> str:
     if share < 0.5:
         return "fewer than one" if share < 0.05 else f"{share:.1f}"
     return f"{share:.0f}" if share >= 9.95 else f"{share:.1f}".removesuffix(".0")
+
+
+def in_words(share: float) -> str:
+    """The same in a sentence: nobody is a tenth of a person."""
+    if 0 < share < 0.5:
+        return f"fewer than one ({share:.2g} on average)" if share >= 0.05 else "fewer than one"
+    return in_100(share)
 
 
 def number(value: float) -> str:

@@ -6,6 +6,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from evenhand.report.charts import charts
 from evenhand.report.findings import LONG_NAMES, NAMES, Findings, compact, in_100, number
 
@@ -41,11 +43,12 @@ def render(findings: Findings) -> str:
 
 
 def _dots(share: float) -> list[dict[str, Any]]:
-    """A hundred people in ten rows of ten; the first ``share`` of them marked, the last perhaps in part."""
-    whole = round(share)
-    if whole == 0 and share > 0.05:
-        whole = 1
-    return [{"x": 8 + 16 * (i % 10), "y": 8 + 16 * (i // 10), "on": i < whole} for i in range(100)]
+    """A hundred people in ten rows of ten; the first ``share`` of them marked, the last one by a smaller dot."""
+    marked = np.clip(share - np.arange(100), 0, 1)
+    return [
+        {"x": 8 + 16 * (i % 10), "y": 8 + 16 * (i // 10), "r": round(5.2 * float(part) ** 0.5, 2)}
+        for i, part in enumerate(marked)
+    ]
 
 
 def _template(name: str) -> str:

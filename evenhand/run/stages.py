@@ -21,6 +21,7 @@ from evenhand.certify import certify
 from evenhand.estimators import ERMClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frontier import SearchedUnfairness, frontier
+from evenhand.frontier.sweep import one_thread
 from evenhand.persistence import load, save
 from evenhand.run.folder import Folder
 from evenhand.run.problem import Part, Problem
@@ -30,6 +31,8 @@ from evenhand.schema import Schema, encoded_names
 Say = Callable[[str], None]
 SWEEP_ROWS = 2000
 SCORE_ROWS = 20_000
+AUDIT_BYTES = 1 << 27
+WIDE = 200  # features above which the certificate is tuned with less effort
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class Settings:
     sensr: bool = False  # also train SenSR, for comparison
     sensr_eps: float = 0.1
     certificate: bool = True
-    audit_rows: int = 400
-    certify_rows: int = 500
+    audit_rows: int | None = None  # None: as many as take about a minute, see ``people``
+    certify_rows: int | None = None
 
 
 METHODS = {
@@ -72,8 +75,11 @@ class Results:
 
 
 def run(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs: int = 1) -> Results:
-    """All stages in order; those that are finished in the folder are read instead."""
-    with warnings.catch_warnings():
+    """All stages in order; those that are finished in the folder are read instead.
+
+    In one thread: the operations are small, and threads that wait for each other cost several times the work.
+    """
+    with warnings.catch_warnings(), one_thread():
         warnings.filterwarnings("ignore", message="Found unknown categories")
         sweep = _sweep(problem, settings, folder, say, jobs)
         chosen = sweep["chosen"]
@@ -94,6 +100,11 @@ def run(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs: in
                 "certificate", lambda: _certify(problem, settings, models["fair"], held_out, say)
             )
     return Results(models, metrics, sweep["table"], certificate)
+
+
+def people(asked: int | None, most: int, least: int, d: int) -> int:
+    """How many people to look at: as many as asked for, or fewer the wider the encoded table is (d features)."""
+    return asked if asked is not None else max(least, min(most, 100 * most // d))
 
 
 def broadest(problem: Problem) -> Flip:
@@ -178,10 +189,10 @@ def _measure(
 
         def of_one(name: str = name, model: Pipeline = model) -> dict[str, Any]:
             result = scores(model, few.frame, few.y, groups, problem.questions)
-            people = held_out.head(settings.audit_rows).frame
-            found = search(model, people, problem, settings)
+            audited = held_out.head(people(settings.audit_rows, 400, 60, problem.fair_metric.d)).frame
+            found = search(model, audited, problem, settings)
             say(f"{METHODS[name]}: {found}")
-            result["audit"] = describe(found, people, problem.schema)
+            result["audit"] = describe(found, audited, problem.schema)
             result["people"] = most_changed(model, few.frame, broadest(problem), problem.schema.labels)
             result["history"] = model[-1].history_.to_dict("list")
             result["rho"] = getattr(model[-1], "rho", None)
@@ -203,8 +214,13 @@ def _measure(
 
 
 def search(model: Pipeline, frame: pd.DataFrame, problem: Problem, settings: Settings) -> Audit:
-    """The audit of a Pipeline at the certified eps."""
-    return audit(model, frame, problem.fair_metric, settings.eps_certified, problem.box(), keep=50)
+    """The audit of a Pipeline at the certified eps, so many people at a time that their candidates fit in memory."""
+    d = problem.fair_metric.d
+    at_once = max(8, AUDIT_BYTES // (8 * d * (min(d, 400) + 100)))  # so many candidates each, float64
+    parts = (frame.iloc[start : start + 4 * at_once] for start in range(0, len(frame), 4 * at_once))
+    return audit(
+        model, parts, problem.fair_metric, settings.eps_certified, problem.box(), keep=50, chunk=min(1024, at_once)
+    )
 
 
 def describe(found: Audit, frame: pd.DataFrame, schema: Schema, k: int = 50) -> dict[str, Any]:
@@ -271,18 +287,22 @@ def directions(metric: FairMetric, names: Sequence[tuple[str, str]], sensitive: 
 
 
 def _certify(problem: Problem, settings: Settings, model: Pipeline, held_out: Part, say: Say) -> dict[str, Any]:
-    say("certificate: tuning and bounding (about a minute)")
+    d = problem.fair_metric.d
+    rows = people(settings.certify_rows, 500, 100, d)
+    say(f"certificate: tuning, then bounding the worst case of {min(rows, len(held_out.y))} people (a minute or more)")
     tuning = inside(problem, problem.parts["tuning"])
+    gentle: dict[str, Any] = {"tune_rows": 16, "tune_steps": 60, "rounds": 3} if d > WIDE else {}
     try:
         found: Certificate = certify(
             model,
-            held_out.head(settings.certify_rows).frame,
+            held_out.head(rows).frame,
             problem.fair_metric,
             settings.eps_certified,
             problem.box(),
-            tuning.head(300).frame,
+            tuning.head(64 if d > WIDE else 300).frame,
             x_train=problem.parts["train"].frame,
             confidence=settings.confidence,
+            **gentle,
         )
     except (ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
         say(f"no certificate: {error}")

@@ -5,14 +5,15 @@ import json
 import pytest
 
 from evenhand.report import Findings
-from evenhand.report.findings import compact, in_100, number
+from evenhand.report.findings import compact, in_100, in_words, number
+from evenhand.report.page import _dots
 from evenhand.tables import TableError
 
 
 def test_summary_sentences(run_folder):
     f = Findings.read(run_folder)
     assert f.headline.startswith("Of a hundred people, 13 would get another decision")
-    assert f.headline.endswith("With the fair model: 0.4.")
+    assert f.headline.endswith("With the fair model: fewer than one (0.4 on average).")
     assert f.cost == "The price is 3.0 points of balanced accuracy: 83.0% became 80.0%."
     words = " ".join(f.certificate_words)
     assert "With 95% confidence" in words
@@ -55,3 +56,14 @@ def test_numbers_and_json_for_scripts():
     assert number(1.2e-7) == "1.2e-07"
     assert "</script" not in compact({"a": "</script><!--"})
     assert json.loads(compact({"a": "</script>&"})) == {"a": "</script>&"}
+
+
+def test_nobody_is_a_tenth_of_a_person():
+    assert in_words(0.12) == "fewer than one (0.12 on average)"
+    assert (in_words(0.01), in_words(0), in_words(3.04), in_words(12.4)) == ("fewer than one", "none", "3", "12")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.12, 7.0, 38.5, 100.0])
+def test_the_marked_area_is_the_share(share):
+    full = 5.2**2
+    assert sum(dot["r"] ** 2 for dot in _dots(share)) / full == pytest.approx(share, abs=0.01)
