@@ -166,7 +166,7 @@ class Attack:
         """
         box = self.geometry.box
         in_blocks = {j for block in box.blocks for j in block}
-        single = [(j,) for j in range(box.d) if j not in in_blocks][:200]
+        single: list[tuple[int, ...]] = [(j,) for j in range(box.d) if j not in in_blocks][:200]
         price = self.geometry.sigma.diagonal()
         moves = [(columns, j, end) for columns in single for j in columns for end in (box.low[j], box.high[j])]
         moves += [(columns, j, torch.tensor(1.0)) for columns in box.blocks for j in columns]
