@@ -198,6 +198,19 @@ def broadcast_bytes(data: bytes | None) -> bytes | None:
     return bytes(buffer.cpu().numpy())
 
 
+def gather_text(text: str) -> list[str]:
+    """The text of every rank, in the order of the ranks; for what is small."""
+    if world() == 1:
+        return [text]
+    mine = text.encode()
+    sizes = [int(row[0]) for row in gather([len(mine)])]
+    padded = torch.zeros(max(sizes), dtype=torch.uint8, device=_device())
+    padded[: len(mine)] = torch.tensor(list(mine), dtype=torch.uint8)
+    everyone = [torch.empty_like(padded) for _ in sizes]
+    dist.all_gather(everyone, padded)
+    return [bytes(row[:size].cpu().numpy()).decode() for row, size in zip(everyone, sizes)]
+
+
 def _device() -> torch.device:
     return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
 

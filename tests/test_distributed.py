@@ -1,7 +1,9 @@
 """Two real processes (gloo) against one on the joint batch. This file is also the program that each process runs."""
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -74,6 +76,22 @@ def estimator() -> dict[str, list]:
     return {"probability": fitted.predict_proba(X.numpy()).tolist(), "lam": [fitted.lam_]}
 
 
+def streamed_estimator() -> dict[str, list]:
+    """Each rank has its own stream; the label 'rare' and the largest value of a column stand in one of them only."""
+    labels = np.array(["no", "yes"], dtype=object)[Y.numpy()]
+    labels[40:44] = "rare"
+    x = X.numpy().copy()
+    x[50, 2] = 7.0
+    parts = [[(x[i : i + 8], labels[i : i + 8].astype(str)) for i in rows] for rows in ((0, 8), (36, 44))]
+    if distributed.world() > 1:
+        given = parts[distributed.rank()]
+    else:
+        given = [tuple(np.concatenate(both) for both in zip(*batch)) for batch in zip(*parts)]
+    fitted = SenSeIClassifier(FairMetric(METRIC), hidden=(8,), rho=2.0, steps=6, random_state=0).fit_stream(given)
+    bounds = [float(fitted.bounds_[1][2])]
+    return {"probability": fitted.predict_proba(X.numpy()).tolist(), "lam": [fitted.lam_], "bounds": bounds}
+
+
 def stopped_and_resumed(folder: Path) -> dict[str, list]:
     keeping = {"checkpoint": folder / "run", "checkpoint_every": 2, "resume": True}
 
@@ -111,6 +129,7 @@ def main(out: Path) -> None:
         for shard in SHARDS:
             results[shard] = gradients(shard)
         results |= {"training": training(), "streams": streams(), "estimator": estimator()}
+        results["streamed"] = streamed_estimator()
         results["again"] = stopped_and_resumed(out)
         results["parts"] = {"rows": distributed.own_part(torch.arange(13)).tolist()}
         (out / f"{distributed.rank()}.json").write_text(json.dumps(results))
@@ -169,7 +188,7 @@ def test_gradients_under_ddp_are_those_of_the_joint_batch(ranks, shard):
         assert close(rank[shard], alone)
 
 
-@pytest.mark.parametrize("what", ["training", "streams", "estimator", "again"])
+@pytest.mark.parametrize("what", ["training", "streams", "estimator", "streamed", "again"])
 def test_ranks_end_with_the_same_bits(ranks, what):
     assert ranks[0][what] == ranks[1][what]
 
@@ -184,6 +203,13 @@ def test_streams_of_uneven_batches_are_one_joint_stream(ranks):
 
 def test_estimators_fit_over_ranks_as_alone(ranks):
     assert close(ranks[0]["estimator"], estimator(), 1e-2)  # float32, see training()
+
+
+def test_ranks_that_fit_their_own_streams_know_the_classes_and_ranges_of_all(ranks):
+    alone = streamed_estimator()
+    assert np.shape(alone["probability"]) == (61, 3)
+    assert alone["bounds"] == [7.0]
+    assert close(ranks[0]["streamed"], alone, 1e-2)
 
 
 def test_a_stopped_run_over_ranks_resumes_to_the_same_bits(ranks):
@@ -223,6 +249,49 @@ def test_ddp_wrapped_models_are_searched_without_their_wrapper():
     assert distributed.underlying(wrapped) is model
     assert distributed.underlying(model) is model
     assert F.cross_entropy(model(X), Y).isfinite()
+
+
+def children(process: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def rank_of(process: int) -> str | None:
+    with contextlib.suppress(OSError):
+        variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        return next((v[5:].decode() for v in variables if v.startswith(b"RANK=")), None)
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the rank to kill in /proc")
+def test_the_command_under_torchrun_ends_when_a_rank_is_killed_and_goes_on_when_started_again(tmp_path):
+    pytest.importorskip("typer", reason="the command line needs evenhand[cli,report,io]")
+    pytest.importorskip("jinja2", reason="the command line needs evenhand[cli,report,io]")
+    pytest.importorskip("safetensors", reason="the command line needs evenhand[cli,report,io]")
+    rows = [f"{i % 50},{(i * 7) % 31},{'fm'[i % 2]},{'yes' if (i * 7) % 31 > 15 else 'no'}" for i in range(210)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,pay,sex,approved", *rows]) + "\n")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "evenhand", "train", "people.csv", "--target", "approved", "--sensitive", "sex", "--out", "run"]
+    command += ["--steps", "8", "--rho", "5", "--no-certificate", "--audit-rows", "4", "--hidden", "4"]
+    place = {"cwd": tmp_path, "env": os.environ | {"OMP_NUM_THREADS": "1"}, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **place, stdout=subprocess.DEVNULL) as started:
+        while not list(tmp_path.glob("run/stages/*.evenhand")):  # the first model is trained
+            assert started.poll() is None, started.communicate()[1]
+            time.sleep(0.02)
+        (one,) = [child for child in children(started.pid) if rank_of(child) == "1"]
+        os.kill(one, signal.SIGKILL)
+        began = time.monotonic()
+        _, errors = started.communicate(timeout=300)
+    assert started.returncode != 0
+    assert "SIGKILL" in errors or "-9" in errors
+    assert time.monotonic() - began < 120
+    assert not (tmp_path / "run" / "report.html").exists()
+    again = subprocess.run(command, **place, stdout=subprocess.PIPE, timeout=600)
+    assert again.returncode == 0, again.stderr
+    assert "going on with the run in" in again.stderr
+    assert again.stdout.count("Report:") == 1  # one voice
+    assert (tmp_path / "run" / "report.html").exists()
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["models"]["fair"]["n"] > 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from evenhand import distributed
 from evenhand.estimators.inputs import check_frame, learn_metric
 from evenhand.search.found import box
 from evenhand.streaming import Repeated, Stream, one_shot
@@ -42,7 +44,7 @@ def fit_stream(estimator: Any, batches: Stream) -> None:
     if estimator.validation_fraction or estimator.patience is not None:
         raise ValueError("fit_stream takes no validation_fraction and no patience; use train() with validation=")
     classify = is_classifier(estimator)
-    seen = _look(estimator, batches, classify)
+    seen = _together(_look(estimator, batches, classify))
     assert seen.low is not None
     d = len(seen.low)
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
@@ -120,6 +122,31 @@ def _look(estimator: Any, batches: Stream, classify: bool) -> Seen:
     if seen.rows == 0:
         raise ValueError("the stream gave no batch; is its file or loader empty?")
     return seen
+
+
+def _together(mine: Seen) -> Seen:
+    """What all ranks have seen, each in its own stream."""
+    if distributed.world() == 1:
+        return mine
+    labels = [[getattr(label, "item", lambda label=label: label)(), count] for label, count in mine.counts.items()]
+    told = {name: value if not hasattr(value, "tolist") else value.tolist() for name, value in vars(mine).items()}
+    everyone = [json.loads(text) for text in distributed.gather_text(json.dumps(told | {"counts": labels}))]
+    if len({len(one["low"]) for one in everyone}) > 1:
+        raise ValueError(
+            f"the streams of the ranks have {[len(one['low']) for one in everyone]} columns; give one kind"
+        )
+    joint = Seen(
+        rows=sum(one["rows"] for one in everyone),
+        low=np.min([one["low"] for one in everyone], axis=0).astype(np.float32),
+        high=np.max([one["high"] for one in everyone], axis=0).astype(np.float32),
+        indicator=np.all([one["indicator"] for one in everyone], axis=0),
+        total=sum(one["total"] for one in everyone),
+        squares=sum(one["squares"] for one in everyone),
+    )
+    for one in everyone:
+        for label, count in one["counts"]:
+            joint.counts[label] = joint.counts.get(label, 0) + count
+    return joint
 
 
 def _bounds(given: Any, seen: Seen, device: str) -> tuple[Tensor, Tensor] | None:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from evenhand import distributed
+
 Loss = Callable[[Tensor, Tensor], Tensor]  # (n, K), (n,) -> (n,)
 
 
@@ -30,7 +32,7 @@ class Objective(nn.Module):
 
     def plain(self, model: nn.Module, batch: Batch) -> Tensor:
         """The weighted mean loss: what plain training, and a warm-up, minimises."""
-        return weighted_mean(self.loss(model(batch.x), batch.y), batch.weight)
+        return mean_loss(self.loss(model(batch.x), batch.y), batch.weight)
 
     def __call__(self, model: Any, batch: Batch) -> Tensor:
         result: Tensor = super().__call__(model, batch)
@@ -49,3 +51,11 @@ def squared_loss(h: Tensor, y: Tensor) -> Tensor:
 
 def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
     return values.mean() if weight is None else (values * weight).sum() / weight.sum()
+
+
+def mean_loss(values: Tensor, weight: Tensor | None) -> Tensor:
+    """The weighted mean over the batch; over several ranks, weights count against those of all ranks, so that the mean
+    of these means, by numbers of rows, is that of the joint batch."""
+    if weight is None or distributed.world() == 1:
+        return weighted_mean(values, weight)
+    return (values * weight).mean() / distributed.mean_of_all(weight)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from evenhand.objectives.batch import Batch, Loss, Objective, weighted_mean
+from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
 from evenhand.regularizer import FairRegularizer
 from evenhand.search.mode import mode_free
 
@@ -26,7 +26,7 @@ class SenSeI(Objective):
         fair = self.regularizer.evaluate(model, batch.x)
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
         h_x = fair.h_x if mode_free(model) else model(batch.x)
-        loss = weighted_mean(self.loss(h_x, batch.y), batch.weight)
+        loss = mean_loss(self.loss(h_x, batch.y), batch.weight)
         self.last = {
             "loss": loss.detach(),
             "regularizer": fair.value.detach(),

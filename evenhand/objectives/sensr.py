@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from evenhand.objectives.batch import Batch, Loss, Objective, weighted_mean
+from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
 from evenhand.regularizer import WorstCase
 
 
@@ -17,6 +17,6 @@ class SenSR(Objective):
 
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
         found = self.worst_case.find(model, lambda h: self.loss(h, batch.y), batch.x)
-        value = weighted_mean(self.loss(model(found.x_worst), batch.y), batch.weight)
+        value = mean_loss(self.loss(model(found.x_worst), batch.y), batch.weight)
         self.last = {"loss": value.detach(), "lam": self.worst_case.lam.clone(), "d_x": found.d_x.mean()}
         return value
