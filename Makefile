@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 JOBS   ?= 2
 
-.PHONY: demo demo-text test check bench tables docs clean
+.PHONY: demo demo-text test check bench tables docs scale soak fuzz clean-install clean
 
 # The library, its command line and its report: enough to use it.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -47,6 +47,22 @@ tables: $(VENV)/.developed  ## the paper's tables and figures
 
 docs: $(VENV)/.developed  ## the documentation site, warnings as errors
 	$(BIN)/python -m mkdocs build --strict
+
+scale: $(VENV)/.developed  ## two processes against one, ten million rows, random kills; refills docs/scale.md
+	$(BIN)/python benchmarks/ddp.py --out benchmarks/results/ddp.json
+	$(BIN)/python benchmarks/large.py --out benchmarks/results/large.json
+	$(BIN)/python tools/kills.py --kills 100 --out benchmarks/results/kills.json
+	$(BIN)/python tools/fill_scale.py
+
+soak: $(VENV)/.developed  ## thirty minutes of train, audit, certify, save and load
+	OMP_NUM_THREADS=1 $(BIN)/python tools/soak.py --seconds 1800 --out benchmarks/results/soak.json
+
+fuzz: $(VENV)/.developed  ## damaged files for every reader, guided by atheris where it can be installed
+	-$(PIP) install -q atheris
+	$(BIN)/python tools/fuzz.py --seconds 60 --out benchmarks/results/fuzz.json
+
+clean-install: $(VENV)/.developed  ## wheel and sdist, each in an environment of its own
+	$(BIN)/python tools/clean_install.py --out benchmarks/results/install.json
 
 clean:
 	rm -rf $(VENV) runs build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
