@@ -1,5 +1,6 @@
 """A run that was stopped, at any moment and in any way, goes on to the bits of one that was not."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -147,6 +148,36 @@ def test_a_full_disk_is_an_error_that_names_the_file_and_keeps_the_last_good_one
     with pytest.raises(OSError, match=r"could not be written \(No space left on device\).*last good one.*run'"):
         checkpoints.save(path, {"weights": torch.zeros(100_000)})
     assert checkpoints.load(path) == {"step": 1}
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 256 kB, for who may mount one."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root on Linux")
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"cannot mount a small disk: {made.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_run_whose_disk_fills_up_goes_on_when_there_is_room_again(small_disk):
+    path, whole = small_disk / "run", run()
+
+    def fill(step, steps, record):
+        if step >= 6:  # others write, too
+            with contextlib.suppress(OSError), (small_disk / "filler").open("wb") as file:
+                file.write(bytes(10**6))
+
+    with pytest.raises(OSError, match=r"could not be written \(No space left on device\).*last good one.*run'"):
+        run(path, fill)
+    assert checkpoints.load(path)["step"] in (4, 6)
+    assert not list(small_disk.glob("*.partial"))
+    (small_disk / "filler").unlink()
+    assert same(whole, run(path))
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").exists(), reason="needs a folder that nobody may write")

@@ -22,6 +22,8 @@ X = RNG.normal(size=(600, 5)).astype(np.float32)
 X[:, 1] = X[:, 0] + 0.5 * X[:, 1] > 0  # binary, predicted by column 0
 Y = (X[:, 2] + 0.5 * X[:, 0] > 0).astype(int)
 
+FIRST = FairMetric(torch.eye(5)[:, 1:2])
+
 
 def pieces(*arrays, rows=100):
     return [tuple(a[i : i + rows] for a in arrays) for i in range(0, len(arrays[0]), rows)]
@@ -134,6 +136,27 @@ def test_fit_stream_learns_what_fit_learns(kind):
         for one, other in zip(streamed.bounds_, whole.bounds_):
             assert torch.equal(one, other)
         assert streamed.bounds_[0][1] == 0
+
+
+@pytest.mark.parametrize("kind", ["loader", "mapped", "parquet file", "parquet folder", "arrow data set"])
+def test_estimators_fit_every_kind_of_stream(kind, tmp_path):
+    if kind == "loader":
+        stream = DataLoader(TensorDataset(torch.from_numpy(X), torch.from_numpy(Y)), 100, shuffle=True)
+    elif kind == "mapped":
+        np.save(tmp_path / "x.npy", X)
+        np.save(tmp_path / "y.npy", Y)
+        stream = mapped_batches(*(np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy")), 100)
+    else:
+        dataset = pytest.importorskip("pyarrow.dataset")
+        frame = pd.DataFrame(X, columns=list("abcde")).assign(label=Y)
+        for i in range(3):
+            frame[i * 200 : (i + 1) * 200].to_parquet(tmp_path / f"{i}.parquet")
+        place = tmp_path / "0.parquet" if kind == "parquet file" else tmp_path
+        source = dataset.dataset(place, format="parquet") if kind == "arrow data set" else place
+        stream = arrow_batches(source, "label", batch_size=100)
+    fitted = SenSeIClassifier(FIRST, hidden=(8,), rho=0.1, steps=60, lr=0.02, random_state=0).fit_stream(stream)
+    assert fitted.score(X, Y) > 0.9
+    assert fitted.n_features_in_ == 5
 
 
 def test_fit_stream_weighs_classes_equally():
