@@ -4,8 +4,8 @@
     python benchmarks/large.py --rows 200000                           # a quick look
 
 Peak memory is that of the whole process, the import of torch included, for each stage. Looking for the worst case of a
-person costs milliseconds, of proving a bound tens of them, so audit and certificate look at a part of the people, four
-times as many the second time: their memory is that of a chunk and does not grow.
+person costs milliseconds, and proving a bound for one about a tenth of a second, so audit and certificate look at a
+part of the people, four times as many the second time: their memory is that of a chunk and does not grow.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def forget_peak() -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rows", type=int, default=10_000_000)
-    options.add_argument("--audited", type=int, default=40_000, help="people audited, in chunks")
-    options.add_argument("--certified", type=int, default=4_000, help="people certified, in chunks")
+    options.add_argument("--audited", type=int, default=16_000, help="people audited, in chunks")
+    options.add_argument("--certified", type=int, default=400, help="people certified, in chunks")
     options.add_argument("--batch", type=int, default=10_000)
     options.add_argument("--out", type=Path)
     given = options.parse_args()
@@ -103,7 +103,7 @@ def main() -> None:
             found = stage(f"audit {rows:,}", partial(audit, model, people, eps=0.01, each=False))
         tune = np.array(x[-200:])
         for rows in (given.certified // 4, given.certified):
-            people = chunks(x[:rows], 250)
+            people = chunks(x[:rows], 50)
             proved = stage(f"certify {rows:,}", partial(certify, model, people, eps=0.01, x_tune=tune, each=False))
     largest = max(each["peak_gb"] for each in stages.values())
     print(f"accuracy {right:.3f}; {found}; {proved}; peak {largest:.2f} GB for a file of {size:.2f} GB")
