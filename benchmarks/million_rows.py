@@ -20,13 +20,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "million_rows.json"
 NUMBERS, CATEGORIES = 26, 11  # with sex, region and the target: 40 columns
 BLOCK = 100_000
+BEGIN, END = "<!-- begin:million -->\n", "<!-- end:million -->"
 
 
 def write(path: Path, rows: int) -> None:
@@ -68,11 +71,26 @@ def train(data: Path, out: Path, limit_gb: float, more: list[str]) -> dict[str, 
     }
 
 
+def sentence(result: dict[str, Any]) -> str:
+    """What docs/benchmarks.md says of a result."""
+    return (
+        f"`evenhand train {' '.join(result['options'])}` on a CSV file of {result['rows']:,} rows x {result['columns']} "
+        f"columns ({result['file_gb']:.2f} GB) peaks at {result['peak_gb']:.1f} GB, in a process that may use "
+        f"{result['limit_gb']:g} GB, and takes {result['cpu_seconds']:.0f} CPU seconds (`benchmarks/million_rows.py`)."
+    )
+
+
+def fill(page: Path, result: dict[str, Any]) -> None:
+    """Write the sentence into the page, between its marks."""
+    before, rest = page.read_text().split(BEGIN)
+    page.write_text(before + BEGIN + sentence(result) + "\n" + END + rest.split(END)[1])
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--limit", type=float, default=8.0, help="GB of private memory that the command may use")
-    options.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "million_rows.json")
+    options.add_argument("--out", type=Path, default=RESULTS)
     options.add_argument("more", nargs="*", help="options of evenhand train, after --")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -86,6 +104,7 @@ def main() -> None:
             "rows": given.rows,
             "columns": NUMBERS + CATEGORIES + 3,
             "file_gb": round(data.stat().st_size / 2**30, 3),
+            "options": given.more,
             "limit_gb": given.limit,
             **measured,
             "report_mb": round((folder / "run" / "report.html").stat().st_size / 1e6, 2),
@@ -93,7 +112,12 @@ def main() -> None:
             "changed": {m: round(models[m]["changed"]["sex or region"]["share"], 4) for m in models},
         }
     text = json.dumps(result, indent=2) + "\n"
-    given.out.write_text(text) if given.out != Path("/dev/stdout") else sys.stdout.write(text)
+    if given.out == Path("/dev/stdout"):
+        sys.stdout.write(text)
+        return
+    given.out.write_text(text)
+    if given.out == RESULTS:
+        fill(ROOT / "docs" / "benchmarks.md", result)
 
 
 if __name__ == "__main__":

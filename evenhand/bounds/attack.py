@@ -166,16 +166,16 @@ class Attack:
         """
         box = self.geometry.box
         in_blocks = {j for block in box.blocks for j in block}
-        single: list[tuple[int, ...]] = [(j,) for j in range(box.d) if j not in in_blocks][:200]
+        single = [j for j in range(box.d) if j not in in_blocks][:200]
         price = self.geometry.sigma.diagonal()
-        moves = [(columns, j, end) for columns in single for j in columns for end in (box.low[j], box.high[j])]
-        moves += [(columns, j, torch.tensor(1.0)) for columns in box.blocks for j in columns]
+        moves = [([j], j, float(end)) for j in single for end in (box.low[j], box.high[j])]
+        moves += [(list(block), j, 1.0) for block in box.blocks for j in block]
         if len(moves) > MOST_FLIPS:
             moves = sorted(moves, key=lambda move: float(price[move[1]]))[:MOST_FLIPS]
         points = x[:, None].repeat(1, len(moves), 1)
         for i, (columns, j, value) in enumerate(moves):
-            points[:, i, list(columns)] = 0.0
-            points[:, i, j] = value.to(x)
+            points[:, i, columns] = 0.0
+            points[:, i, j] = value
         return points
 
     def _noise(self, x: Tensor, eps: float, count: int = 8) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,10 @@ class Problem:
 
     def box(self) -> Box:
         """The set of possible people, from the range of the train part."""
+        return self._box
+
+    @cached_property
+    def _box(self) -> Box:
         low, high = data_bounds(torch.from_numpy(self.parts["train"].X.to_numpy(dtype=np.float32)))
         return people_box(self.schema, self.encoder, low, high)
 

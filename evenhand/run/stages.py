@@ -30,6 +30,7 @@ from evenhand.schema import Schema, encoded_names
 
 Say = Callable[[str], None]
 SWEEP_ROWS = 2000
+SWEEP_TRAIN = 200_000  # rho is chosen on so many rows of a larger table: less memory, the same choice
 SCORE_ROWS = 20_000
 AUDIT_BYTES = 1 << 27
 WIDE = 200  # features above which the certificate is tuned with less effort
@@ -81,6 +82,7 @@ def run(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs: in
     """
     with warnings.catch_warnings(), one_thread():
         warnings.filterwarnings("ignore", message="Found unknown categories")
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")  # nobody writes to it
         sweep = _sweep(problem, settings, folder, say, jobs)
         chosen = sweep["chosen"]
         estimators: dict[str, Any] = {
@@ -137,7 +139,7 @@ def _sweep(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs:
 
     def make() -> dict[str, Any]:
         say(f"trade-off: {len(settings.rho)} values of rho, judged on validation data")
-        train, validation = problem.parts["train"], problem.parts["validation"]
+        train, validation = problem.parts["train"].head(SWEEP_TRAIN), problem.parts["validation"].head(SCORE_ROWS)
         X = pd.concat([train.X, validation.X])
         y = np.concatenate([train.y, validation.y])
         folds = PredefinedSplit(np.r_[np.full(len(train.y), -1), np.zeros(len(validation.y), dtype=int)])

@@ -1,6 +1,7 @@
 """The site builds without a warning, its snippets run, and the command line page is true."""
 
 import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -26,8 +27,45 @@ def test_the_site_builds(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr[-3000:]
-    page = (tmp_path / "site" / "api" / "index.html").read_text()
-    assert "SenSeIClassifier" in page
+    site = tmp_path / "site"
+    assert "SenSeIClassifier" in (site / "api" / "index.html").read_text()
+    for page in site.glob("*/index.html"):
+        for source in re.findall(r'<img [^>]*src="(?!https?:|data:)([^"]+)"', page.read_text()):
+            assert (page.parent / source).exists(), f"{page.parent.name} shows {source}, which is not in the site"
+
+
+def test_every_page_is_in_the_contents():
+    contents = (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f": {page.name}\n" in contents, page.name
+
+
+def test_every_public_name_is_in_the_reference():
+    import evenhand
+
+    text = (ROOT / "docs" / "api.md").read_text()
+    named = re.findall(r"^::: ([\w.]+)$", text, flags=re.M)
+    assert len(named) == len(set(named))
+    for path in named:
+        module, _, name = path.rpartition(".")
+        try:
+            found = importlib.import_module(path)
+        except ModuleNotFoundError:
+            found = getattr(importlib.import_module(module), name)
+        assert found.__doc__, f"{path} has no docstring"
+    last = {path.rpartition(".")[2] for path in named}
+    modules = {path.split(".")[1] for path in named}
+    for name in evenhand.__all__:
+        assert name in last | modules | {"__version__"}, f"{name} is public and not in docs/api.md"
+
+
+def test_the_map_of_the_paper_names_what_exists():
+    text = (ROOT / "docs" / "paper-to-code.md").read_text()
+    for path in re.findall(r"`((?:evenhand|experiments)/[\w/]+(?:\.py|/))`", text):
+        assert (ROOT / path).exists(), path
+    sources = "\n".join(path.read_text() for path in (ROOT / "evenhand").rglob("*.py"))
+    for name in re.findall(r"`(?:evaluation\.)?([A-Za-z_]\w+)(?:\(.*?\))?`", text):
+        assert re.search(rf"\b{name}\b", sources), name
 
 
 def test_every_command_is_on_its_page():
