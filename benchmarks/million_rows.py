@@ -74,8 +74,8 @@ def train(data: Path, out: Path, limit_gb: float, more: list[str]) -> dict[str, 
 def sentence(result: dict[str, Any]) -> str:
     """What docs/benchmarks.md says of a result."""
     return (
-        f"`evenhand train {' '.join(result['options'])}` on a CSV file of {result['rows']:,} rows x {result['columns']} "
-        f"columns ({result['file_gb']:.2f} GB) peaks at {result['peak_gb']:.1f} GB, in a process that may use "
+        f"`{' '.join(['evenhand train', *result['options']])}` on a CSV file of {result['rows']:,} rows x "
+        f"{result['columns']} columns ({result['file_gb']:.2f} GB) peaks at {result['peak_gb']:.1f} GB, in a process that may use "
         f"{result['limit_gb']:g} GB, and takes {result['cpu_seconds']:.0f} CPU seconds (`benchmarks/million_rows.py`)."
     )
 
