@@ -73,10 +73,11 @@ def train(data: Path, out: Path, limit_gb: float, more: list[str]) -> dict[str, 
 
 def sentence(result: dict[str, Any]) -> str:
     """What docs/benchmarks.md says of a result."""
+    command, size = " ".join(["evenhand train", *result["options"]]), f"{result['file_gb']:.2f} GB"
     return (
-        f"`{' '.join(['evenhand train', *result['options']])}` on a CSV file of {result['rows']:,} rows x "
-        f"{result['columns']} columns ({result['file_gb']:.2f} GB) peaks at {result['peak_gb']:.1f} GB, in a process that may use "
-        f"{result['limit_gb']:g} GB, and takes {result['cpu_seconds']:.0f} CPU seconds (`benchmarks/million_rows.py`)."
+        f"`{command}` on a CSV file of {result['rows']:,} rows x {result['columns']} columns ({size}) peaks at "
+        f"{result['peak_gb']:.1f} GB, in a process that may use {result['limit_gb']:g} GB, and takes "
+        f"{result['cpu_seconds']:.0f} CPU seconds (`benchmarks/million_rows.py`)."
     )
 
 
