@@ -22,6 +22,12 @@ __all__ = ["distribution", "history", "save", "surfaces", "trade_off", "worst_pa
 # Okabe and Ito: told apart also by those who see fewer colours.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555"]
 WIDTH, HEIGHT = 460, 300
+PLACES = {  # of a label beside its point: align and baseline, and the shift in pixels
+    ("left", "top"): (7, 5),
+    ("right", "bottom"): (-7, -5),
+    ("left", "bottom"): (7, -5),
+    ("right", "top"): (-7, 5),
+}
 
 
 def trade_off(
@@ -54,9 +60,8 @@ def trade_off(
     if log:
         points = points[points[unfairness] > 0].copy()
     kind = alt.Scale(type="log", nice=False, padding=24) if log else alt.Scale(zero=False, nice=True)
-    x = alt.X(
-        f"{unfairness}:Q", title=f"{unfairness} (less is better)", scale=kind, axis=alt.Axis(format="~g", tickCount=6)
-    )
+    ticks = alt.Axis(format="~g", values=_one_two_five(points[unfairness])) if log else alt.Axis(tickCount=6)
+    x = alt.X(f"{unfairness}:Q", title=f"{unfairness} (less is better)", scale=kind, axis=ticks)
     y = alt.Y(f"{accuracy}:Q", title=f"{accuracy} (more is better)", scale=alt.Scale(zero=False, nice=True))
     hover = ["method", "parameters", alt.Tooltip(accuracy, format=".4f"), alt.Tooltip(unfairness, format=".4g")]
     for name in (accuracy, unfairness):
@@ -87,12 +92,13 @@ def trade_off(
             tooltip=hover,
         )
     )
-    label = points[points["on the front"]].copy()
-    layers.append(
-        alt.Chart(label)
-        .mark_text(align="left", baseline="top", dx=7, dy=5, fontSize=10, color="#333")
-        .encode(x=x, y=y, text="parameters:N", tooltip=hover)
-    )
+    pixels = _pixels(np.log(points[unfairness]) if log else points[unfairness], points[accuracy])
+    places = _label_places(pixels, list(points["parameters"].where(points["on the front"], "")))
+    for (align, baseline), (dx, dy) in PLACES.items():
+        label = points[[place == (align, baseline) for place in places]]
+        if len(label):
+            text = alt.Chart(label).mark_text(align=align, baseline=baseline, dx=dx, dy=dy, fontSize=10, color="#333")
+            layers.append(text.encode(x=x, y=y, text="parameters:N", tooltip=hover))
     result: altair.LayerChart = _finished(
         alt.layer(*layers).properties(width=WIDTH, height=HEIGHT), title, "Filled: on the Pareto front."
     )
@@ -361,6 +367,37 @@ def _joined(tables: pd.DataFrame | Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def _is_score(name: str, frame: pd.DataFrame) -> bool:
     stem = name.removesuffix("_low").removesuffix("_high")
     return f"{stem}_low" in frame and f"{stem}_high" in frame
+
+
+def _one_two_five(values: pd.Series[float]) -> list[float]:
+    """Ticks 1, 2, 5 in each power of ten that positive values span: a grid that can be read."""
+    low, high = np.floor(np.log10(values.min())), np.ceil(np.log10(values.max()))
+    return [float(f"{k}e{int(e)}") for e in np.arange(low, high + 1) for k in (1, 2, 5)]
+
+
+def _pixels(x: Any, y: Any) -> np.ndarray:
+    """Where points lie in the chart, (n, 2), y downwards; about, since the axes leave some room."""
+    both = np.stack([np.asarray(x, dtype=np.float64), -np.asarray(y, dtype=np.float64)], axis=1)
+    low, high = np.nanmin(both, axis=0), np.nanmax(both, axis=0)
+    result: np.ndarray = (both - low) / np.where(high > low, high - low, 1) * [0.9 * WIDTH, 0.8 * HEIGHT]
+    return result
+
+
+def _label_places(points: np.ndarray, labels: Sequence[str]) -> list[tuple[str, str] | None]:
+    """A place for each label where it covers no point and no other label; None where there is none, or no label."""
+    taken: list[tuple[float, float, float, float]] = [(x - 6, y - 6, x + 6, y + 6) for x, y in points]
+    places: list[tuple[str, str] | None] = []
+    for (x, y), label in zip(points, labels):
+        places.append(None)
+        for (align, baseline), (dx, dy) in PLACES.items() if label else ():
+            left = x + dx - (5.5 * len(label) if align == "right" else 0)
+            top = y + dy - (10 if baseline == "bottom" else 0)
+            box = (left, top, left + 5.5 * len(label), top + 10)
+            if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+                places[-1] = (align, baseline)
+                taken.append(box)
+                break
+    return places
 
 
 def _settings(row: pd.Series[Any], parameters: list[str]) -> str:

@@ -25,8 +25,8 @@ from evenhand.search import GradientSearch
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RHOS = [0, 0.1, 0.3, 1, 3, 10, 30, 100]
-EPSILONS = [0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]  # of SenSR
-CLP_RHOS = [0.1, 0.3, 1, 3, 10, 30, 100, 300]
+EPSILONS = [0, 0.01, 0.1, 1]  # of SenSR
+CLP_RHOS = [0.3, 3, 30, 300]
 EPS = 0.1  # of SenSeI, and of the unfairness that all are measured by
 FOLDS = 3
 TRAINING = {"hidden": (100,), "steps": 1000, "batch_size": 500, "lr": 2e-3, "random_state": 0}

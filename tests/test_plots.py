@@ -94,3 +94,17 @@ def test_says_how_to_get_altair(monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(ImportError, match=r"evenhand\[report\]"):
         plots.distribution([1.0])
+
+
+def test_labels_cover_neither_points_nor_each_other():
+    places = plots._label_places(
+        np.array([[100.0, 100.0], [100.0, 101.0], [101.0, 100.0], [300.0, 10.0]]), ["rho=1"] * 4
+    )
+    assert len({place for place in places if place is not None}) == len([p for p in places[:3] if p is not None])
+    assert places[3] == ("left", "top")
+    assert plots._label_places(np.zeros((9, 2)), ["a long label"] * 9).count(None) >= 5
+    assert plots._label_places(np.zeros((1, 2)), [""]) == [None]
+
+
+def test_ticks_of_a_logarithmic_axis():
+    assert plots._one_two_five(pd.Series([0.03, 2.0])) == [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
