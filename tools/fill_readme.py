@@ -15,6 +15,25 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 
 
+def demo() -> str:
+    """What make demo prints, from evenhand demo --json > experiments/results/demo.json, and how its report looks."""
+    found = json.loads((ROOT / "experiments/results/demo.json").read_text())
+    eps = found["certificate"]["eps"]
+    lines = [
+        "What `make demo` finds on Adult's held-out people (S-Con: the same decision for Husband and Wife; GR-Con: for",
+        "every sex and race; R(h): worst-case unfairness found by search):",
+        "",
+        f"| | BA | S-Con | GR-Con | gap sex | gap race | R(h), eps = {eps:g} |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    shares = ("balanced_accuracy", "spouse_consistency", "sex_race_consistency", "gap_sex", "gap_race")
+    for row in found["table"]:
+        cells = [f"{row[name]:.3f}" for name in shares] + [f"{row['searched']:.2g}"]
+        lines.append(f"| {row['name']} | {' | '.join(cells)} |")
+    lines += ["", f"{found['certificate']['statement']}."]
+    return "\n".join([*lines, "", "![The report: summary and certificate](docs/images/report.png)"])
+
+
 def peers() -> str:
     results = json.loads((ROOT / "benchmarks/results/peers.json").read_text())
     libraries = list(next(iter(results.values())))
@@ -85,7 +104,7 @@ def certificate() -> str:
     return "\n".join(lines)
 
 
-BLOCKS = {"peers": peers, "table3": table3, "speed": speed, "certificate": certificate}
+BLOCKS = {"demo": demo, "peers": peers, "table3": table3, "speed": speed, "certificate": certificate}
 
 
 def filled(text: str) -> str:
