@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of
@@ -29,7 +30,7 @@ from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.moves import choose_move
 from evenhand.bounds.pool import Pool
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.quadratic_dual import Multipliers
+from evenhand.bounds.quadratic_dual import Multipliers, fits
 from evenhand.bounds.readout import Readout, readout
 from evenhand.bounds.running import BlockMeans, Hinges
 from evenhand.bounds.solver import Solver
@@ -73,6 +74,7 @@ def certify(
     distinct_people: bool = False,
     tune_rows: int = 40,
     tune_steps: int = 120,
+    start: Multipliers | None = None,
     rounds: int = 6,
     each: bool = True,
     progress: bool = False,
@@ -87,6 +89,9 @@ def certify(
 
     Held-out people who do not fit in memory come as an iterable of parts, with x_tune beside it. each=False keeps
     nothing for each person, so that memory does not grow with their number.
+
+    start: multipliers to tune from besides the general ones, such as those of ``certified_fine_tune``; estimators
+    bring their own. They must not depend on the held-out people.
 
     interval is one of betting_upper, empirical_bernstein_upper and hoeffding_upper: choose it before you see a result.
     Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
@@ -104,7 +109,9 @@ def certify(
         for other in known:
             other.refuse(x_held_out)
         known = []
-    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, progress)
+    prepared = _prepare(
+        model, x_tune, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, start, progress
+    )
     subject, problem, read, attack, solver, tuning, lams = prepared
     alpha = 1 - confidence
     solver, largest, everywhere = _choose_lam(solver, tuning[:tune_rows], eps, n, alpha / 2, tune_steps)
@@ -168,6 +175,7 @@ def certify_individuals(
     output_distance: OutputDistance = mean_squared_logits,
     tune_rows: int = 40,
     tune_steps: int = 120,
+    start: Multipliers | None = None,
     rounds: int = 6,
     progress: bool = False,
 ) -> Individuals:
@@ -177,7 +185,9 @@ def certify_individuals(
     how tight the bounds are.
     """
     tuning = x if x_tune is None else x_tune
-    prepared = _prepare(model, tuning, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, progress)
+    prepared = _prepare(
+        model, tuning, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, start, progress
+    )
     subject, problem, read, attack, solver, _, lams = prepared
     rows = subject.encode(x)
     check_inside(problem.box, rows)
@@ -198,6 +208,7 @@ def _prepare(
     output_distance: OutputDistance,
     tune_rows: int,
     tune_steps: int,
+    start: Multipliers | None,
     progress: bool,
 ) -> _Prepared:
     if not eps >= 0:
@@ -216,8 +227,18 @@ def _prepare(
     attack = Attack(subject.outputs, problem, output_distance, differentiable=True, neighbours=x[:256])
     lams = plan(attack, x[:128], eps)
     say = (lambda text: _say(True, text)) if progress else None
+    start = start if start is not None else _trained_multipliers(model)
     tuned = tune(problem, x[:tune_rows], max(eps, 1e-9), steps=tune_steps, progress=say)
+    if start is not None and fits(problem, start):
+        again = tune(problem, x[:tune_rows], max(eps, 1e-9), steps=tune_steps, start=start, progress=say)
+        tuned = again if again.value < tuned.value else tuned
     return _Prepared(subject, problem, read, attack, Solver(problem, tuned.multipliers), x, lams)
+
+
+def _trained_multipliers(model: Any) -> Multipliers | None:
+    """What certified training left behind; it has not seen the held-out people either."""
+    found = getattr(model[-1] if isinstance(model, Pipeline) else model, "multipliers_", None)
+    return found if isinstance(found, Multipliers) else None
 
 
 def _choose_lam(

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from evenhand.bounds.domain import Box
+from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.certified import CertifiedRegularizer, certified_fine_tune
 from evenhand.certify import certify
 from evenhand.estimators import SenSeIClassifier
@@ -58,6 +59,10 @@ def test_the_value_is_an_upper_bound_and_has_the_right_gradient():
     assert abs(slope - weight.grad.norm().item()) < 0.15 * weight.grad.norm().item()
 
 
+def _odd(m):
+    return Multipliers(m.lam, [torch.cat([e, e]) for e in m.eta], m.gam, m.th)
+
+
 def test_fine_tuning_lowers_the_certified_bound_and_keeps_some_accuracy():
     model = plain_net()
     x, y = data(600, 0)
@@ -65,9 +70,15 @@ def test_fine_tuning_lowers_the_certified_bound_and_keeps_some_accuracy():
     tuning, _ = data(40, 3)
     quick = {"tune_steps": 60, "tune_rows": 20}
     before = certify(model, held_out, METRIC, 0.01, BOX, x_tune=tuning, **quick)
-    certified_fine_tune(model, x, y, METRIC, 0.01, BOX, rho_c=1.0, steps=120, lr=1e-2)
+    multipliers = certified_fine_tune(model, x, y, METRIC, 0.01, BOX, rho_c=1.0, steps=120, lr=1e-2)
     after = certify(model, held_out, METRIC, 0.01, BOX, x_tune=tuning, **quick)
     assert after.r_high < 0.3 * before.r_high
+    # from where training left off the tuning ends no higher, and the lower bound stays below
+    warm = certify(model, held_out, METRIC, 0.01, BOX, x_tune=tuning, start=multipliers, **quick)
+    assert after.r_low <= warm.r_high <= 1.1 * after.r_high
+    # multipliers of a net of another shape are left alone
+    other = certify(plain_net(), held_out[:20], METRIC, 0.01, BOX, x_tune=tuning, start=_odd(multipliers), **quick)
+    assert other.r_low <= other.r_high
     with torch.no_grad():
         accuracy = (model(x).argmax(1) == y).float().mean().item()
     assert accuracy > 0.6

@@ -41,6 +41,14 @@ class Multipliers:
         return [self.lam, *self.eta, self.gam, self.th]
 
 
+def fits(problem: Problem, m: Multipliers) -> bool:
+    """Whether these multipliers are of this problem's shape and give a bound, S > 0."""
+    sizes = [*problem.widths, problem.k, len(problem.free)]
+    if [len(t) for t in m.tensors()[1:]] != sizes:
+        return False
+    return int(torch.linalg.cholesky_ex(curvature(problem, m)).info) == 0
+
+
 def start_multipliers(problem: Problem) -> Multipliers:
     """Multipliers with S > 0, from products of spectral norms."""
     layers = problem.layers

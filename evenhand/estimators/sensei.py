@@ -88,7 +88,7 @@ class SenSeIClassifier(NeuralClassifier):
                 raise ValueError("certified fine-tuning needs bounds and takes no sample_weight; leave certified=None")
             bounds = self.bounds if isinstance(self.bounds, Box) else self.bounds_
             seed = check_random_state(self.random_state).randint(2**31 - 1)
-            certified_fine_tune(
+            self.multipliers_ = certified_fine_tune(
                 self.module_,
                 x,
                 y,
