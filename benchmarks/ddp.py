@@ -5,7 +5,8 @@
 Strong scaling: the same joint batch on one single-threaded process and on two. Weak scaling: twice the batch on two.
 The processes of a comparison take turns, a few steps each, so that other work on the machine falls on all alike. Two
 times are given: *wall*, which is what counts on an idle machine with two cores, and *compute*, the CPU time of the
-slower rank plus the measured time of communication, which other work on the machine does not disturb.
+slower rank's computing thread plus the measured time of communication (during which that thread waits), which other
+work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def worker(batch: int, steps: int) -> None:
 
     def stamp(step: int, of: int, record: dict[str, float]) -> None:
         wall.append(time.perf_counter())
-        cpu.append(time.process_time())
+        cpu.append(time.thread_time())
 
     with distributed.begin():
         fair = FairRegularizer(metric, eps=0.1, search=SEARCH, generator=torch.Generator().manual_seed(1))

@@ -1,4 +1,4 @@
-"""A short soak: no failure in a few random rounds."""
+"""A soak of a minute: no failure in some dozens of random rounds, and memory stays where it is."""
 
 import json
 import os
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.mark.slow
 def test_a_short_soak_has_no_failure(tmp_path):
     pytest.importorskip("safetensors", reason="saving models needs evenhand[io]")
-    seconds = os.environ.get("EVENHAND_SOAK_SECONDS", "15")
+    seconds = os.environ.get("EVENHAND_SOAK_SECONDS", "60")
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "soak.py", "--seconds", seconds, "--out", tmp_path / "soak.json"],
         capture_output=True,
@@ -24,5 +24,5 @@ def test_a_short_soak_has_no_failure(tmp_path):
     result = json.loads((tmp_path / "soak.json").read_text())
     assert result["rounds"] > 0
     assert result["failures"] == []
-    if result["rounds"] >= 200:  # fewer are still loading what they need
-        assert result["growth"] < 0.05
+    if result["rounds"] >= 15:  # fewer, on a busy machine, are still loading what they need
+        assert result["growth"] < (0.05 if result["rounds"] >= 100 else 0.1)
