@@ -150,7 +150,23 @@ def metric_of_pipeline(model: Pipeline, frame: pd.DataFrame, sensitive: Sequence
             raise UserError(f"the model does not look at {column!r}: changing it changes none of its features")
         free |= depends
     directions = torch.eye(x.shape[1])[:, free]
-    indicator = ((x == 0) | (x == 1)).all(dim=0).nonzero()[:, 0].tolist()
-    return FairMetric(directions), Box(
-        x.amin(0), x.amax(0), binary=[j for j in indicator if x[:, j].amax() > x[:, j].amin()]
-    )
+    low, high = x.amin(0), x.amax(0)
+    blocks = _one_hot_blocks(subject, frame, x)
+    named = {j for block in blocks for j in block}
+    indicator = ((x == 0) | (x == 1)).all(dim=0) & (high > low)
+    binary = [j for j in indicator.nonzero()[:, 0].tolist() if j not in named]
+    return FairMetric(directions), Box(low, high, blocks=blocks, binary=binary)
+
+
+def _one_hot_blocks(subject: Subject, frame: pd.DataFrame, x: torch.Tensor) -> list[list[int]]:
+    """Features that one column feeds and of which exactly one is 1 in every row: nobody has two categories at once."""
+    blocks, taken = [], set[int]()
+    for column in frame.columns:
+        turned = frame.assign(**{str(column): np.roll(frame[column].to_numpy(), 1)})
+        fed = (subject.encode(turned) != x).any(dim=0).nonzero()[:, 0].tolist()
+        part = x[:, fed]
+        one_hot = ((part == 0) | (part == 1)).all() and (part.sum(1) == 1).all()
+        if len(fed) > 1 and one_hot and not taken & set(fed):
+            blocks.append(fed)
+            taken |= set(fed)
+    return blocks

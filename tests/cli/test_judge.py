@@ -60,6 +60,7 @@ def test_audit_without_gradients(own_models, invoke):
     found = json.loads(result.stdout)
     assert found["r_low"] > 0  # approval depends on sex in these data
     assert found["changed"]["sex"] > 0
+    assert all(line["changed"] for line in found["people"])  # nobody is compared with a person of two jobs, or none
     function = invoke("audit", "boostmodels:by_sex", data, "--sensitive", "sex", "--json")
     assert json.loads(function.stdout)["changed"] == {"sex": 1.0}
     text = invoke("audit", "boostmodels:by_sex", data, "--sensitive", "sex").stdout
