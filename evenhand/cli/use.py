@@ -104,7 +104,8 @@ def reproduce(
     with Talk(quiet=as_json) as say:
         say(f"running the experiments of {what!r}")
         found = run(what, out=out, quick=quick)
-    written = sorted(str(path) for path in (*found.tables, *found.figures, *found.folder.glob("*.csv")))
+    texts = [path for kind in ("*.csv", "*.tex") for path in found.folder.glob(kind)]
+    written = sorted(str(path) for path in (*found.tables, *found.figures, *texts))
     if as_json:
         print_json({"files": written})
     else:
