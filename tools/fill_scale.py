@@ -23,15 +23,16 @@ def ddp(found: dict[str, Any]) -> str:
     rows = [
         [name, *(f"{1000 * t[kind]:.0f} ms" for kind in ("cpu", "communication", "wall"))] for name, t in times.items()
     ]
-    speed, weak = found["speed_up"], found["weak_scaling"]
+    speed, weak, busy = found["speed_up"], found["weak_scaling"], found["load"] > 1.5 * found["cores"]
     talk, whole = model["communication_seconds"], model["efficiency_at_504_rows_per_worker"]
     return (
         table(["a step of SenSeI, Bios shape", "CPU of the slower rank", "messages", "wall"], rows)
         + f"\nTwo processes against one single-threaded process on the same batch: {speed['compute']:.2f} times faster "
         f"by CPU time and messages, {speed['wall']:.2f} by wall time on {found['cores']} cores with a load "
         f"of {found['load']:g}. Twice the batch on two processes (1 is perfect): {weak['compute']:.2f} by CPU time and "
-        f"messages, {weak['wall']:.2f} by wall time.\n\n"
-        f"A model on paper, not a measurement: with {model['workers']} workers of 504 rows each, a ring all-reduce "
+        f"messages, {weak['wall']:.2f} by wall time."
+        + (" The machine was busy with other work, so its wall times say little.\n\n" if busy else "\n\n")
+        + f"A model on paper, not a measurement: with {model['workers']} workers of 504 rows each, a ring all-reduce "
         f"sends {model['bytes_sent_per_worker_and_step'] / 1e6:.1f} MB a step from each worker, which takes "
         + ", ".join(f"{1000 * talk[s]:.0f} ms at {s} (efficiency {whole[s]:.0%})" for s in talk)
         + ".\n"
