@@ -15,19 +15,30 @@ def read(name):
     return pd.read_csv(path)
 
 
-@pytest.mark.parametrize("name", ["table1_toxicity", "table2_bios"])
-def test_sensei_is_the_most_consistent_and_cuts_the_ctf_score_most(name):
-    table = read(name).set_index("method")
-    assert table["CTF"].idxmin() == "SenSeI"
-    assert table.loc["SenSeI", "PC"] >= table.loc[["SenSR", "CLP"], "PC"].max() - 0.005  # equal to rounding
+def test_toxicity_is_treated_more_alike_than_by_the_baseline_and_sensr():
+    """CLP is ahead of SenSeI there, and docs/text.md says so."""
+    table = read("table1_toxicity").set_index("method")
     assert table.loc["SenSeI", "CTF"] < 0.5 * table.loc["Baseline", "CTF"]
+    for other in ("Baseline", "Project", "SenSR"):
+        assert table.loc["SenSeI", "CTF"] < table.loc[other, "CTF"]
+        assert table.loc["SenSeI", "PC"] > table.loc[other, "PC"]
+    guide = (RESULTS.parents[1] / "docs" / "text.md").read_text(encoding="utf-8")
+    behind = table.loc["CLP", "CTF"] < table.loc["SenSeI", "CTF"]
+    assert behind == ("SenSeI does not beat it" in guide)
 
 
 def test_occupations_cost_no_accuracy():
     table = read("table2_bios").set_index("method")
+    assert table["CTF"].idxmin() == "SenSeI"
     assert table.loc["SenSeI", "BA"] >= table.loc["Baseline", "BA"]
     assert table.loc["SenSeI", "CTF"] < 0.03 * table.loc["Baseline", "CTF"]
+    assert table.loc["SenSeI", "PC"] >= table.loc[["SenSR", "CLP"], "PC"].max() - 0.01
     assert table.loc["SenSeI", "Gap RMS"] < table.loc["Baseline", "Gap RMS"]
+
+
+def test_chance_is_a_floor_of_the_gaps():
+    runs = read("table2_bios_runs")
+    assert (runs["Gap RMS chance"] < runs["Gap RMS"]).mean() > 0.8
 
 
 def test_figure_2_shows_the_trade_off():

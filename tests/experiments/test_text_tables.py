@@ -84,6 +84,34 @@ def test_runs_are_resumed(tables, tmp_path):
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_settings_are_compared_by_their_mean_over_the_validation_splits(tables, tmp_path):
+    split = biased_task(tables, n=60)
+    training = {"hidden": (5,), "steps": 5, "batch_size": 20, "lr": 1e-3}
+    runs = tables.Runs(tmp_path / "tuning.csv")
+    seen = iter([0.25, 0.75])
+    tables.compare(
+        [("Baseline", {})], [(split, "a"), (split, "b")], lambda model, t, groups: {"BA": next(seen)}, training, runs
+    )
+    assert runs.frame["BA"].tolist() == [0.5]
+    assert runs.has(tables.TUNED, "Baseline", {})
+    assert not runs.has(tables.TUNED, "SenSeI", {"rho": 1.0})
+
+
+def test_random_groups_keep_the_size_and_the_labels(tables):
+    toxicity, bios = importlib.import_module("table1_toxicity"), importlib.import_module("table2_bios")
+    rng = np.random.RandomState(0)
+    y, member = rng.randint(2, size=200), rng.rand(200) < 0.2
+    drawn = toxicity.alike({"a": member}, y, rng)["a"]
+    for label in (0, 1):
+        assert drawn[y == label].sum() == member[y == label].sum()
+    assert (drawn != member).any()
+    gender = np.where(member, "female", "male")
+    dealt = bios.shuffled(gender, y, rng)
+    for label in (0, 1):
+        assert sorted(dealt[y == label]) == sorted(gender[y == label])
+    assert (dealt != gender).any()
+
+
 def test_the_table_shows_mean_deviation_and_the_published_row(tables):
     runs = pd.DataFrame(
         {
