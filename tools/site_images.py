@@ -13,7 +13,7 @@ FOLDERS = ("benchmarks/results", "experiments/results")
 def on_post_build(config: Any, **_: Any) -> None:
     """Pages lie one folder deep in the site: ../benchmarks/results/step.png is right there and in the source."""
     for folder in FOLDERS:
-        for image in sorted((ROOT / folder).glob("*.png")):
+        for image in sorted(path for path in (ROOT / folder).iterdir() if path.suffix in (".png", ".svg")):
             target = Path(config["site_dir"]) / folder / image.name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(image, target)
