@@ -1,0 +1,127 @@
+"""train, audit, certify, predict and report for real: nothing is replaced, only the table and the network are tiny."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.cli import judge
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = ["--steps", "60", "--hidden", "3", "--audit-rows", "12", "--certify-rows", "40"]
+
+
+def applicants(n, seed=0):
+    rng = np.random.default_rng(seed)
+    sex, pay = rng.choice(["female", "male"], n), rng.normal(30, 8, n).round(2)
+    yes = pay + 12 * (sex == "male") + rng.normal(0, 2, n) > 36
+    return pd.DataFrame({"pay": pay, "sex": sex, "approved": np.where(yes, "yes", "no")})
+
+
+@pytest.fixture(scope="module")
+def run(invoke, tmp_path_factory):
+    """A run with plain weight on fairness (rho 0), so that there is something to refute."""
+    folder = tmp_path_factory.mktemp("end")
+    applicants(600).to_csv(folder / "people.csv", index=False)
+    applicants(120, seed=1).to_csv(folder / "new.csv", index=False)
+    args = ["--target", "approved", "--sensitive", "sex", "--rho", "0", "--out", folder / "run", *TINY]
+    result = invoke("train", folder / "people.csv", *args)
+    assert result.exit_code == 0, result.stderr
+    return folder, result
+
+
+def test_train_proves_what_it_prints(run):
+    folder, result = run
+    certificate = json.loads((folder / "run" / "certificate.json").read_text())
+    metrics = json.loads((folder / "run" / "metrics.json").read_text())
+    assert 0 <= certificate["lower"] <= certificate["upper"]
+    assert certificate["r_low"] <= certificate["r_high"]
+    assert certificate["statement"] in result.stdout
+    assert metrics["models"]["plain"]["changed"]["sex"]["share"] > 0.2  # sex decides in these data
+    assert metrics["models"]["project"]["changed"]["sex"]["share"] == 0
+    assert metrics["models"]["plain"]["audit"]["r_low"] > 10 * metrics["models"]["project"]["audit"]["r_low"]
+
+
+def test_audit_lies_below_the_certificate(run, invoke):
+    folder, _ = run
+    found = json.loads(invoke("audit", folder / "run", folder / "new.csv", "--rows", "12", "--json").stdout)
+    assert found["lower"] <= found["r_low"]
+    assert found["changed"]["sex"] > 0.2
+    assert all("sex: " in line["changed"] for line in found["people"])
+
+
+def test_exit_codes_of_certify_are_the_truth(run, invoke, monkeypatch):
+    """A real proof, asked at three delta: above the upper bound, below the lower one, between them."""
+    folder, _ = run
+    proofs = []
+
+    def once(*args, **kwargs):  # the proof does not depend on delta: made once, for real
+        proofs.append(proofs[0] if proofs else bound(*args, **kwargs))
+        return proofs[0]
+
+    bound = judge.bound
+    monkeypatch.setattr(judge, "bound", once)
+    args = ["certify", folder / "run", folder / "new.csv", "--eps", "0.01", "--json"]
+    first = invoke(*args, "--delta", "1000")
+    assert first.exit_code == 0, first.stderr
+    found = json.loads(first.stdout)
+    assert found["verdict"] == "certified"
+    lower, upper = found["lower"], found["upper"]
+    assert 0 < lower < upper < 1000
+    for delta, code, word in ((lower / 2, 1, "refuted"), ((lower + upper) / 2, 3, "undecided")):
+        again = invoke(*args, "--delta", delta)
+        assert again.exit_code == code
+        assert json.loads(again.stdout)["verdict"] == word
+    assert len(proofs) == 3
+
+
+def test_predict_and_report(run, invoke):
+    folder, _ = run
+    table = pd.read_csv(io.StringIO(invoke("predict", folder / "run", folder / "new.csv").stdout))
+    right = table["prediction"].to_numpy() == pd.read_csv(folder / "new.csv")["approved"].to_numpy()
+    assert right.mean() > 0.8
+    (folder / "run" / "report.html").unlink()
+    assert invoke("report", folder / "run").exit_code == 0
+    page = (folder / "run" / "report.html").read_text()
+    certificate = json.loads((folder / "run" / "certificate.json").read_text())
+    assert f"{certificate['upper']:.3g}" in page
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_real_ctrl_c_and_the_same_command_again(tmp_path):
+    """SIGINT to a real process in the middle of its work: code 130, no traceback, and the finished stages are kept."""
+    applicants(600).to_csv(tmp_path / "people.csv", index=False)
+    command = [sys.executable, "-m", "evenhand", "train", str(tmp_path / "people.csv"), "--target", "approved"]
+    command += ["--sensitive", "sex", "--rho", "1", "--no-certificate", "--out", str(tmp_path / "run"), *TINY]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    plain = tmp_path / "run" / "stages" / "plain.evenhand"
+
+    def listen() -> None:  # where the tests run in the background, a shell has told all children to ignore Ctrl-C
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path, preexec_fn=listen
+    ) as process:
+        deadline = time.monotonic() + 900  # a busy machine
+        while not plain.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=600)
+    assert process.returncode == 130, said
+    assert "What was finished is kept: the same command goes on from there" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "run" / "report.html").exists()
+    made = plain.stat().st_mtime_ns
+    again = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=900)
+    assert again.returncode == 0, again.stderr
+    assert "going on with the run" in again.stderr
+    assert plain.stat().st_mtime_ns == made
+    assert (tmp_path / "run" / "report.html").exists()
