@@ -77,11 +77,12 @@ class Audit:
             )
             for i in range(k)
         ]
+        shown = {}
         for column in original.columns:
             if differs[column].any():
-                frame[column] = original[column].to_numpy()
-                frame[f"{column} (worst)"] = worst[column].to_numpy()
-        return frame
+                shown[column] = original[column].to_numpy()
+                shown[f"{column} (worst)"] = worst[column].to_numpy()
+        return pd.concat([frame, pd.DataFrame(shown, index=frame.index)], axis=1)  # at once: there may be hundreds
 
 
 def audit(
