@@ -329,7 +329,7 @@ def main(arguments: list[str] | None = None) -> dict[str, dict[str, object]]:
     if version is None:
         print("inFairness is not installed: its column is skipped. `make bench` installs it.")
     shapes = TINY if chosen.tiny else SHAPES
-    seconds = 0.1 if chosen.tiny else 1.0 if chosen.quick else 30.0
+    seconds = 0.1 if chosen.tiny else 1.0 if chosen.quick else 24.0
     results = {
         name: measure(name, shape, seconds, version is not None)
         for name, shape in shapes.items()

@@ -21,7 +21,6 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import mean_squared_logits
 
 BARRIER = 1e-3
-RETUNED = 3  # times during fine-tuning
 TRIED = 4  # cells of each person whose bound is worked out in full
 
 
@@ -46,12 +45,10 @@ class CertifiedRegularizer(nn.Module):
     def lam(self) -> float:
         return math.exp(self.log_multipliers[0].item())
 
-    def tune(self, model: nn.Module, x: Tensor, steps: int = 80, go_on: bool = False) -> None:
-        """Choose the multipliers for the model as it is, afresh or from where they are."""
+    def tune(self, model: nn.Module, x: Tensor, steps: int = 80) -> None:
+        """Choose the multipliers for the model as it is."""
         problem = _frozen(self._problem(model))
-        start = self.multipliers(model) if go_on else None
-        x = x.detach().to(torch.float64)
-        tuned = tune(problem, x, self.eps, steps=steps, start=start, iterations=6, refine=False)
+        tuned = tune(problem, x.detach().to(torch.float64), self.eps, steps=steps, iterations=6, refine=False)
         with torch.no_grad():
             for log, value in zip(self.log_multipliers, tuned.multipliers.tensors(), strict=True):
                 log.copy_(value.log())
@@ -129,8 +126,7 @@ def certified_fine_tune(
     """Minimise loss + rho_c * (upper bound of R(h)) over the module's weights, in place; seconds on a small net.
 
     batch_size rows for the loss (each class equally represented when ``balanced``), ``people`` of them for the bound.
-    The multipliers follow the weights by gradient steps and are tuned anew ``RETUNED`` times on the way. Returns them:
-    ``certify(..., start=...)`` finds tighter bounds from there than from scratch.
+    The multipliers follow the weights by gradient steps. Returns them, a start for the tuning of the certificate.
     """
     generator = generator if generator is not None else torch.Generator().manual_seed(0)
     pick = _picker(y, batch_size, balanced, generator)
@@ -144,8 +140,6 @@ def certified_fine_tune(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=0.0)
     for step in range(steps):
         rows = pick()
-        if step and step % max(1, steps // (RETUNED + 1)) == 0:
-            certified.tune(module, x[rows[torch.randperm(len(rows), generator=generator)[:people]]], 30, go_on=True)
         some = rows[torch.randperm(len(rows), generator=generator)[:people]]
         bound = certified(module, x[some])
         fit = loss(module(x[rows]), y[rows])
