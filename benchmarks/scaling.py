@@ -30,10 +30,11 @@ except ImportError:  # run as a script
 
 from evenhand.batches import balanced_batches
 from evenhand.objectives import ERM
+from evenhand.search import GradientSearch
 
 HERE = Path(__file__).resolve().parent
-BASE = Shape(512, 256, (512,), 4, 8, (0.1, 8), (0.01, 4), (8, 4), 0.1, 5.0)
-TINY = Shape(32, 16, (16,), 2, 2, (0.1, 2), (0.01, 1), (2, 1), 0.1, 5.0)
+BASE = Shape(512, 256, (512,), 4, 8, (0.1, 8), (0.01, 4), 0.1, 5.0)
+TINY = Shape(32, 16, (16,), 2, 2, (0.1, 2), (0.01, 1), 0.1, 5.0)
 
 
 def grown(base: Shape, quantity: str, factor: int, n: int) -> tuple[Shape, int]:
@@ -47,13 +48,18 @@ def grown(base: Shape, quantity: str, factor: int, n: int) -> tuple[Shape, int]:
     if quantity == "k":
         return replace(base, directions=base.directions * factor), n
     if quantity == "subspace steps":
-        return replace(base, few=(base.few[0] * factor, base.few[1])), n
+        return replace(base, subspace=(base.subspace[0], base.subspace[1] * factor)), n
     if quantity == "full steps":
-        return replace(base, few=(base.few[0], base.few[1] * factor)), n
+        return replace(base, full=(base.full[0], base.full[1] * factor)), n
     return base, n * factor
 
 
 QUANTITIES = ("B", "d", "H", "k", "subspace steps", "full steps", "n")
+
+
+def adam_steps(shape: Shape) -> GradientSearch:
+    """As many steps of fixed size in either stage as the shape says."""
+    return GradientSearch(*shape.subspace, *shape.full, line_search=False)
 
 
 def step_times(base: Shape, factors: list[int], rounds: int) -> dict[str, list[float]]:
@@ -65,7 +71,7 @@ def step_times(base: Shape, factors: list[int], rounds: int) -> dict[str, list[f
             shape, rows = grown(base, quantity, factor, n)
             x, y, directions = data(shape, rows)
             clock = clocks[quantity, factor] = Clock()
-            runs[quantity, factor] = ours(shape, x, y, sensei(shape, directions, shape.few, None), clock)
+            runs[quantity, factor] = ours(shape, x, y, sensei(shape, directions, adam_steps(shape)), clock)
     for _ in range(rounds):
         for run in runs.values():
             run(3)
@@ -101,7 +107,7 @@ def peak_megabytes(tiny: bool) -> dict[str, float]:
 def memory_probe(shape: Shape, what: str) -> None:
     torch.set_num_threads(1)
     x, y, directions = data(shape, 2 * shape.batch)
-    objective = ERM() if what == "erm" else sensei(shape, directions, shape.few, None)
+    objective = ERM() if what == "erm" else sensei(shape, directions, adam_steps(shape))
     ours(shape, x, y, objective, Clock())(3)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 

@@ -8,7 +8,7 @@ horizontal; the plain network (rho = 0) follows the diagonal of the labels.
 
 import pandas as pd
 import torch
-from surfaces import Panel, arguments, measure, picture, save
+from surfaces import SEARCH, Panel, arguments, measure, picture, save
 
 from evenhand.datasets import synthetic
 from evenhand.estimators import SenSeIClassifier
@@ -32,7 +32,15 @@ def main() -> None:
         X, y = synthetic(points, seed=seed)
         for rho in (0.0, *RHOS):
             clf = SenSeIClassifier(
-                metric, HIDDEN, rho=rho, eps=EPS, random_state=seed, steps=steps, batch_size=BATCH, lr=LR
+                metric,
+                HIDDEN,
+                rho=rho,
+                eps=EPS,
+                search=SEARCH,
+                random_state=seed,
+                steps=steps,
+                batch_size=BATCH,
+                lr=LR,
             ).fit(X, y)
             measured = measure(clf.predict)
             rows.append({"rho": rho, "seed": seed, **measured})

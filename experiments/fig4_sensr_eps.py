@@ -8,7 +8,7 @@ SenSeI, eps is no trade-off between following the biased labels and treating sim
 
 import pandas as pd
 import torch
-from surfaces import Panel, arguments, measure, picture, save
+from surfaces import SEARCH, Panel, arguments, measure, picture, save
 
 from evenhand.datasets import synthetic
 from evenhand.estimators import SenSRClassifier
@@ -30,9 +30,9 @@ def main() -> None:
     for seed in seeds:
         X, y = synthetic(points, seed=seed)
         for eps in EPSILONS:
-            clf = SenSRClassifier(metric, HIDDEN, eps=eps, random_state=seed, steps=steps, batch_size=BATCH, lr=LR).fit(
-                X, y
-            )
+            clf = SenSRClassifier(
+                metric, HIDDEN, eps=eps, search=SEARCH, random_state=seed, steps=steps, batch_size=BATCH, lr=LR
+            ).fit(X, y)
             measured = measure(clf.predict)
             rows.append({"eps": eps, "seed": seed, **measured})
             print(f"eps {eps:<5g} seed {seed}  " + "  ".join(f"{k} {v:.3f}" for k, v in measured.items()), flush=True)

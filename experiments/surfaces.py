@@ -12,6 +12,7 @@ import pandas as pd
 
 from evenhand import evaluation
 from evenhand.datasets import synthetic
+from evenhand.search import GradientSearch
 
 TEST_POINTS, TEST_SEED = 20_000, 1_000  # training seeds are small numbers
 GRID = np.linspace(-1, 1, 401)  # for the tilt
@@ -19,6 +20,7 @@ COLUMNS, BANDS = 64, 10  # of the pictures: columns of pixels, shades of P(y = 1
 POINTS = 150  # training points shown in each picture
 SIZE = 168  # of a picture, in pixels
 RESULTS = Path(__file__).parent / "results"
+SEARCH = GradientSearch(subspace_step=0.5, subspace_steps=3, full_step=0.1, full_steps=3, line_search=False)
 
 
 class Panel(NamedTuple):
