@@ -137,19 +137,6 @@ def as_latex(header: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     return f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}\n{body}\n\\end{{tabular}}\n"
 
 
-def compared(measured: Mapping[str, float], published: Mapping[str, float], within: float) -> dict[str, Any]:
-    """The largest difference between two rows, and in which column; columns that only one has are left out."""
-    gaps = {
-        name: abs(measured[name] - value)
-        for name, value in published.items()
-        if name in measured and value == value and measured[name] == measured[name]
-    }
-    if not gaps:
-        raise ValueError("the two rows have no column in common")
-    worst = max(gaps, key=lambda name: gaps[name])
-    return {"column": worst, "difference": gaps[worst], "within": gaps[worst] <= within}
-
-
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "-" if value != value else f"{value:.0f}" if value.is_integer() and abs(value) >= 2 else f"{value:.3g}"

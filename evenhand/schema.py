@@ -16,13 +16,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from evenhand.tables import TableError, find_column
+from evenhand.tables import LEADING_ZERO, TableError, find_column
 
 __all__ = ["Column", "Schema", "encoded_names", "make_encoder"]
 
 MISSING_CATEGORY = "(missing)"
 MAX_CATEGORIES = 30  # rarer ones share a column
 CHUNK = 100_000
+IGNORED = "you asked for it"
 _DATE_LIKE = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
 
@@ -49,8 +50,18 @@ class Schema:
     labels: tuple[str, ...]  # the classes of the target as text, in the order of their codes
 
     @classmethod
-    def infer(cls, frame: pd.DataFrame, target: str, sensitive: Sequence[str], keep_dates: bool = False) -> Self:
-        """Kinds by looking at the values; columns that cannot help (dates, identifiers, constants) are dropped."""
+    def infer(
+        cls,
+        frame: pd.DataFrame,
+        target: str,
+        sensitive: Sequence[str],
+        keep_dates: bool = False,
+        ignore: Sequence[str] = (),
+    ) -> Self:
+        """Kinds by looking at the values; columns that cannot help (dates, identifiers, constants) are dropped.
+
+        ignore: columns that must not be used, whatever they hold.
+        """
         names = [str(name) for name in frame.columns]
         target = find_column(target, names, "target")
         if not sensitive:
@@ -58,8 +69,17 @@ class Schema:
         sensitive = tuple(dict.fromkeys(find_column(name, names, "sensitive") for name in sensitive))
         if target in sensitive:
             raise TableError(f"{target!r} cannot be both the target and sensitive")
+        ignored = {find_column(name, names, "ignore") for name in ignore}
+        for name in ignored & {target, *sensitive}:
+            raise TableError(f"{name!r} cannot be ignored: it is the {'target' if name == target else 'sensitive column'}")
         labels = _labels(frame[target], target)
-        columns = tuple(_infer(frame[name], name, name in sensitive, keep_dates) for name in names if name != target)
+        columns = tuple(
+            Column(name, "dropped", IGNORED)
+            if name in ignored
+            else _infer(frame[name], name, name in sensitive, keep_dates)
+            for name in names
+            if name != target
+        )
         for column in columns:
             if column.name in sensitive and column.kind in ("date", "dropped"):
                 raise TableError(f"the sensitive column {column.name!r} cannot be used: {column.note}")
@@ -199,13 +219,15 @@ def _infer(values: pd.Series, name: str, sensitive: bool, keep_dates: bool) -> C
     if pd.api.types.is_numeric_dtype(values):
         if sensitive and distinct <= 10:
             return Column(name, "category", missing)
+        if pd.api.types.is_integer_dtype(values) and distinct == len(values) > 50 and _in_order(values):
+            return Column(name, "dropped", f"{distinct:,} different whole numbers in order: it counts the rows")
         return Column(name, "number", missing)
     texts = present.astype(str)
     sample = texts.iloc[:: max(1, len(texts) // 2000)]
     if not sensitive and sample.str.match(_DATE_LIKE).mean() > 0.95 and _parsed_dates(sample).notna().mean() > 0.95:
         return Column(name, "number", "date as days") if keep_dates else Column(name, "date", "a date")
     numeric = pd.to_numeric(sample, errors="coerce").notna().mean()
-    if numeric > 0.9 and not sensitive:
+    if numeric > 0.9 and not sensitive and not sample.str.match(LEADING_ZERO).any():
         odd = texts[pd.to_numeric(texts, errors="coerce").isna()]
         return Column(
             name, "number", f"{len(odd):,} values that are not numbers count as missing, such as {odd.iloc[0]!r}"
@@ -217,6 +239,10 @@ def _infer(values: pd.Series, name: str, sensitive: bool, keep_dates: bool) -> C
     if distinct > MAX_CATEGORIES:
         return Column(name, "category", f"{distinct:,} categories, the {MAX_CATEGORIES - 1} most frequent kept apart")
     return Column(name, "category", missing)
+
+
+def _in_order(values: pd.Series) -> bool:
+    return bool(values.is_monotonic_increasing or values.is_monotonic_decreasing)
 
 
 def _labels(target: pd.Series, name: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ __all__ = ["TableError", "read_table"]
 MISSING = ["?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "-", "#N/A", ""]
 COMPRESSED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
 SEPARATORS = [",", ";", "\t", "|"]
+LEADING_ZERO = re.compile(r"^0\d+$")  # a code such as 01307, not a number
 _DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d+,\d+\s*$")
 _DECIMAL_POINT = re.compile(r"^\s*[-+]?\d+\.\d+\s*$")
 
@@ -35,6 +36,7 @@ def read_table(path: str | Path, *, separator: str | None = None, decimal: str |
 
     The separator (comma, semicolon, tab, bar), decimal commas and the encoding (UTF-8 with or without byte order mark,
     UTF-16 with one, otherwise Windows-1252) are found by looking at the first lines. "?", "NA" and such are missing.
+    Codes with leading zeros (postcodes, say) stay text.
     """
     path = Path(path)
     if not path.exists():
@@ -108,6 +110,7 @@ def _text(path: Path, separator: str | None, decimal: str | None) -> pd.DataFram
                 cast(Any, file),
                 sep=sep,
                 decimal=dec,
+                dtype=dict.fromkeys(_codes(lines, sep), str),
                 encoding=encoding,
                 skipinitialspace=True,
                 na_values=MISSING,
@@ -179,6 +182,14 @@ def _header(text: str, sep: str) -> list[str]:
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
     first: list[str] = next((row for row in rows if any(cell.strip() for cell in row)), [])
     return [cell.strip() for cell in first if cell.strip()]
+
+
+def _codes(lines: list[str], sep: str) -> list[str]:
+    """The columns with a value like 01307 in the first lines: read as numbers they would lose their zeros."""
+    rows = csv.reader(lines, delimiter=sep, skipinitialspace=True)
+    header: list[str] = next((row for row in rows if any(cell.strip() for cell in row)), [])
+    zeros = {i for row in rows if len(row) == len(header) for i, cell in enumerate(row) if LEADING_ZERO.match(cell)}
+    return [header[i] for i in sorted(zeros)]
 
 
 def _refuse_twins(names: Sequence[str], path: Path) -> None:

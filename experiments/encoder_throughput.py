@@ -18,24 +18,7 @@ from evenhand.datasets import templates
 from evenhand.text import SentenceEncoder
 
 ROUNDS, TEXTS, COMMENTS = 5, 64, 2
-WORDS = [
-    "the",
-    "dog",
-    "sleeps",
-    "in",
-    "a",
-    "garden",
-    "while",
-    "rain",
-    "falls",
-    "on",
-    "old",
-    "roofs",
-    "and",
-    "people",
-    "walk",
-    "home",
-]
+SENTENCE = "the dog sleeps in a garden while rain falls on old roofs and people walk home"
 
 
 def seconds(run: Callable[[list[str]], object], texts: list[str]) -> float:
@@ -51,7 +34,7 @@ def main() -> None:
     torch.set_num_threads(1)
     embed = SentenceEncoder(encoder().name, cache=False, progress=False)
     rng = np.random.default_rng(0)
-    different = [" ".join(rng.choice(WORDS, size=n)) for n in rng.integers(3, 40, size=TEXTS)]
+    different = [" ".join(rng.choice(SENTENCE.split(), size=n)) for n in rng.integers(3, 40, size=TEXTS)]
     swapped = TokenSwap(identity_tokens())(templates(seed=0).texts).values[:COMMENTS].ravel().tolist()
 
     def own(texts: list[str]) -> None:

@@ -1,6 +1,6 @@
 """Figures 2 and 5: prediction consistency, CTF score and balanced accuracy against rho, for SenSeI and CLP.
 
-The runs with which the tables were tuned (validation parts of the first two splits, 500 hidden units); what is missing
+The runs with which the tables were tuned (validation parts of the first splits); what is missing
 of them is made, with the embeddings that the two tables have cached.
 
     python experiments/fig2_tradeoff.py [--quick]
@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import table1_toxicity
 import table2_bios
-from text_tables import TUNED, TUNING_HIDDEN, TUNING_SEEDS, Runs, Task, arguments, compare, encoder, written
+from text_tables import QUICK, TUNED, TUNING_SEEDS, Runs, Task, arguments, compare, encoder, written
 
 RHOS = {"Toxicity": (1.0, 2.0, 5.0, 20.0), "Bios": (1.0, 5.0, 20.0, 50.0)}
 SHOWN = ("PC", "CTF", "BA")
@@ -41,15 +41,15 @@ def curve(
 
 def main() -> None:
     given = arguments(__doc__)
-    suffix, less = ("_quick", {"steps": 20, "hidden": (50,)}) if given.quick else ("", TUNING_HIDDEN)
+    suffix, less = ("_quick", QUICK) if given.quick else ("", {})
     embed = encoder(given.encoder)
 
     def comments() -> list[tuple[Task, Any]]:
-        everything = table1_toxicity.load(None, embed)
+        everything = table1_toxicity.load(None, table1_toxicity.QUICK_COMMENTS if given.quick else None)
         return [table1_toxicity.prepare(everything, embed, seed, tuning=True) for seed in TUNING_SEEDS]
 
     def people() -> list[tuple[Task, Any]]:
-        everything = table2_bios.load(None, 600 if given.quick else table2_bios.SENTENCES)
+        everything = table2_bios.load(None, table2_bios.QUICK_SENTENCES if given.quick else table2_bios.SENTENCES)
         x, swapped = table2_bios.embedded(everything, embed, pronouns=False)
         return [table2_bios.prepare(everything, x, swapped, seed, tuning=True) for seed in TUNING_SEEDS]
 

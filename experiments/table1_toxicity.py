@@ -11,21 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from text_tables import (
-    SHARED,
-    TUNING_HIDDEN,
-    TUNING_SEEDS,
-    Runs,
-    Setting,
-    Task,
-    arguments,
-    compare,
-    encoder,
-    fit,
-    markdown,
-    table,
-    task,
-)
+from text_tables import SHARED, TUNING_SEEDS, Experiment, Setting, Task, arguments, encoder, task
 
 from evenhand import evaluation
 from evenhand.counterfactuals import TokenSwap, identity_tokens
@@ -51,7 +37,7 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_to
     "CLP": {"rho": 5.0},
 }
 K = 25  # sensitive directions
-PIECES = 64  # of the stand-in, only comments of so many word pieces: 50 versions of each have to be encoded
+QUICK_COMMENTS = 40  # with a token and without, of a quick run: 50 versions of each have to be encoded
 
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
@@ -85,18 +71,22 @@ GROUPS = {  # wide enough to have some comments of either label in each test par
 }
 
 
-def load(path: Path | None, embed: SentenceEncoder) -> Comments:
-    """The paper's data if a path is given; else the stand-in, with groups by the tokens a comment mentions."""
+def load(path: Path | None, some: int | None = None) -> Comments:
+    """The paper's data if a path is given; else the stand-in, with groups by the tokens a comment mentions.
+
+    some: keep the first so many comments with a token and as many without.
+    """
     if path is not None:
         return civil_comments(path)
     everything = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
-    pieces = embed.model.tokenizer(everything.texts, truncation=True, max_length=PIECES + 1)["input_ids"]
-    short = [i for i, ids in enumerate(pieces) if len(ids) <= PIECES]
-    texts = [everything.texts[i] for i in short]
-    mentioned = TokenSwap(identity_tokens()).mentioned(texts)
-    groups = {name: [bool(found & set(tokens)) for found in mentioned] for name, tokens in GROUPS.items()}
-    print(f"{len(texts):,} comments, {sum(map(bool, mentioned)):,} with a token", flush=True)
-    return Comments(texts, everything.y[short], pd.DataFrame(groups))
+    mentioned = TokenSwap(identity_tokens()).mentioned(everything.texts)
+    groups = pd.DataFrame({name: [bool(found & set(tokens)) for found in mentioned] for name, tokens in GROUPS.items()})
+    print(f"{len(mentioned):,} comments, {sum(map(bool, mentioned)):,} with a token", flush=True)
+    if some is None:
+        return Comments(everything.texts, everything.y, groups)
+    has = np.array([bool(found) for found in mentioned])
+    rows = np.concatenate([np.flatnonzero(has)[:some], np.flatnonzero(~has)[:some]])
+    return Comments([everything.texts[i] for i in rows], everything.y[rows], groups.iloc[rows])
 
 
 def prepare(comments: Comments, embed: SentenceEncoder, seed: int, tuning: bool) -> tuple[Task, pd.DataFrame]:
@@ -158,33 +148,19 @@ def alike(members: dict[str, np.ndarray], y: np.ndarray, rng: np.random.RandomSt
     return drawn
 
 
+EXPERIMENT = Experiment("table1_toxicity", SETTINGS, TUNING, TRAINING, SCORES, PUBLISHED, scores)
+
+
 def main() -> None:
     given = arguments(__doc__)
     embed = encoder(given.encoder)
-    comments = load(given.data, embed)
-    name = "table1_toxicity"
+    comments = load(given.data, QUICK_COMMENTS if given.quick else None)
     if given.tune:
-        splits = [prepare(comments, embed, seed, tuning=True) for seed in TUNING_SEEDS]
-        compare(TUNING, splits, scores, TRAINING | TUNING_HIDDEN, Runs(given.out / f"{name}_tuning.csv"))
+        EXPERIMENT.tune([prepare(comments, embed, seed, tuning=True) for seed in TUNING_SEEDS], given.out)
         return
-    training, seeds, suffix = TRAINING, range(given.seeds), "_runs"
-    if given.quick:
-        training, seeds, suffix = {**TRAINING, "steps": 20, "hidden": (50,)}, range(1), "_quick"
-    runs = Runs(given.out / f"{name}{suffix}.csv")
-    for seed in seeds:
-        split, groups = prepare(comments, embed, seed, tuning=False)
-        for method, setting in SETTINGS.items():
-            runs.run(
-                seed,
-                method,
-                setting,
-                lambda s=split, g=groups, m=method, o=setting, i=seed: scores(fit(m, s, o, training, i), s, g),
-            )
-    result = table(runs.frame, SCORES, PUBLISHED)
-    print(markdown(result, SCORES))
+    EXPERIMENT.restart(lambda seed: prepare(comments, embed, seed, tuning=False), given.seeds, given.out, given.quick)
     if not given.quick:
-        result.to_csv(given.out / f"{name}.csv", index=False, lineterminator="\n")
-        group_shares(comments).to_csv(given.out / f"{name}_groups.csv", index=False, lineterminator="\n")
+        group_shares(comments).to_csv(given.out / f"{EXPERIMENT.name}_groups.csv", index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

@@ -7,24 +7,11 @@ single sentences, it is often somebody else's: --pronouns leaves the names.)
     python experiments/table2_bios.py [--quick] [--tune] [--pronouns] [--data bios.csv]
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from text_tables import (
-    SHARED,
-    TUNING_HIDDEN,
-    TUNING_SEEDS,
-    Runs,
-    Setting,
-    Task,
-    arguments,
-    compare,
-    encoder,
-    fit,
-    markdown,
-    table,
-    task,
-)
+from text_tables import SHARED, TUNING_SEEDS, Experiment, Setting, Task, arguments, encoder, task
 
 from evenhand import evaluation
 from evenhand.counterfactuals import GenderSwap, names_in
@@ -53,6 +40,7 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table2_bi
 }
 K = 40  # sensitive directions
 SENTENCES = 14_000  # of the stand-in's 35,681, drawn with seed 0: an encoder on one core is slow
+QUICK_SENTENCES = 600  # of a quick run
 
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
@@ -122,32 +110,18 @@ def embedded(bios: Biographies, embed: SentenceEncoder, pronouns: bool) -> tuple
     return embed(bios.texts), swap(bios.texts).map(embed)
 
 
+EXPERIMENT = Experiment("table2_bios", SETTINGS, TUNING, TRAINING, SCORES, PUBLISHED, scores)
+
+
 def main() -> None:
     given = arguments(__doc__)
-    bios = load(given.data, 600 if given.quick else SENTENCES)
+    bios = load(given.data, QUICK_SENTENCES if given.quick else SENTENCES)
     x, swapped = embedded(bios, encoder(given.encoder), given.pronouns)
-    name = "table2_bios_pronouns" if given.pronouns else "table2_bios"
+    experiment = replace(EXPERIMENT, name="table2_bios_pronouns") if given.pronouns else EXPERIMENT
     if given.tune:
-        splits = [prepare(bios, x, swapped, seed, tuning=True) for seed in TUNING_SEEDS]
-        compare(TUNING, splits, scores, TRAINING | TUNING_HIDDEN, Runs(given.out / f"{name}_tuning.csv"))
+        experiment.tune([prepare(bios, x, swapped, seed, tuning=True) for seed in TUNING_SEEDS], given.out)
         return
-    training, seeds, suffix = TRAINING, range(given.seeds), "_runs"
-    if given.quick:
-        training, seeds, suffix = {**TRAINING, "steps": 20, "hidden": (50,)}, range(1), "_quick"
-    runs = Runs(given.out / f"{name}{suffix}.csv")
-    for seed in seeds:
-        split, gender = prepare(bios, x, swapped, seed, tuning=False)
-        for method, setting in SETTINGS.items():
-            runs.run(
-                seed,
-                method,
-                setting,
-                lambda s=split, g=gender, m=method, o=setting, i=seed: scores(fit(m, s, o, training, i), s, g),
-            )
-    result = table(runs.frame, SCORES, PUBLISHED)
-    print(markdown(result, SCORES))
-    if not given.quick:
-        result.to_csv(given.out / f"{name}.csv", index=False, lineterminator="\n")
+    experiment.restart(lambda seed: prepare(bios, x, swapped, seed, False), given.seeds, given.out, given.quick)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ MAX_LENGTH = 128  # word pieces; what is beyond is not read
 
 TUNING_SEEDS = (0, 1)  # settings are compared on the training parts of these splits, each split once more
 TUNED = "+".join(str(seed) for seed in TUNING_SEEDS)  # how their mean is named in the column `seed`
-TUNING_HIDDEN = {"hidden": (500,)}  # and with a smaller network, which takes a third of the time
+QUICK = {"steps": 20, "hidden": (50,)}  # of a quick run
 
 Setting = dict[str, float]
 
@@ -139,9 +140,9 @@ class Runs:
         row["cpu_seconds"] = round(time.process_time() - start, 1)
         self.frame = pd.concat([self.frame, pd.DataFrame([row])], ignore_index=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".partial")
-        self.frame.to_csv(partial, index=False, lineterminator="\n")
-        partial.replace(self.path)
+        unfinished = self.path.with_suffix(".partial")
+        self.frame.to_csv(unfinished, index=False, lineterminator="\n")
+        unfinished.replace(self.path)
         print("  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{v}" for k, v in row.items()), flush=True)
 
 
@@ -159,6 +160,41 @@ def compare(
             return mean_scores([score(fit(method, t, setting, training, 0), t, groups) for t, groups in splits])
 
         runs.run(TUNED, method, setting, make)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One of the two tables: what to run, on which splits, and how to score it."""
+
+    name: str
+    settings: dict[str, Setting]  # of each method
+    candidates: Sequence[tuple[str, Setting]]  # settings to compare on validation data
+    training: dict[str, Any]
+    columns: Sequence[str]  # of the table
+    published: dict[str, tuple[float, ...]]
+    scores: Callable[[Any, Task, Any], dict[str, float]]
+
+    def tune(self, splits: Sequence[tuple[Task, Any]], out: Path) -> None:
+        """The mean scores of each candidate over the validation splits."""
+        compare(self.candidates, splits, self.scores, self.training, Runs(out / f"{self.name}_tuning.csv"))
+
+    def restart(self, split: Callable[[int], tuple[Task, Any]], seeds: int, out: Path, quick: bool) -> None:
+        """Every method on every split; prints the table and, unless it is a quick run, writes it."""
+        training = self.training | QUICK if quick else self.training
+        runs = Runs(out / f"{self.name}{'_quick' if quick else '_runs'}.csv")
+        for seed in range(1 if quick else seeds):
+            t, groups = split(seed)
+            for method, setting in self.settings.items():
+                runs.run(seed, method, setting, partial(self._scored, method, setting, t, groups, training, seed))
+        result = table(runs.frame, self.columns, self.published)
+        print(markdown(result, self.columns))
+        if not quick:
+            result.to_csv(out / f"{self.name}.csv", index=False, lineterminator="\n")
+
+    def _scored(
+        self, method: str, setting: Setting, t: Task, groups: Any, training: dict[str, Any], seed: int
+    ) -> dict[str, float]:
+        return self.scores(fit(method, t, setting, training, seed), t, groups)
 
 
 def table(runs: pd.DataFrame, scores: Sequence[str], published: dict[str, tuple[float, ...]]) -> pd.DataFrame:

@@ -94,3 +94,5 @@ def test_the_estimator_fine_tunes_when_asked():
     assert certify(tuned, held_out, **given).r_high < certify(plain, held_out, **given).r_high
     with pytest.raises(ValueError, match="certified=None"):
         SenSeIClassifier(METRIC, **{**settings, "bounds": None}, certified=1.0).fit(x.numpy(), y.numpy())
+    tuned.set_params(certified=None).fit(x.numpy(), y.numpy())
+    assert not hasattr(tuned, "multipliers_")

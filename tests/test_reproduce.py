@@ -102,10 +102,3 @@ def test_table_cells():
     cells = [[reproduce._cell(v) for v in row] for row in table.itertuples(index=False)]
     assert cells == [["a|b", "0.123", "-", "9045"]]
     assert "a\\|b" in reproduce.as_markdown(list(table), cells)
-
-
-def test_compared():
-    found = reproduce.compared({"BA": 0.82, "x": 1.0}, {"BA": 0.80, "y": 3.0}, within=0.03)
-    assert found == {"column": "BA", "difference": pytest.approx(0.02), "within": True}
-    with pytest.raises(ValueError, match="no column in common"):
-        reproduce.compared({"a": 1.0}, {"b": 1.0}, 0.1)

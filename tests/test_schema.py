@@ -43,6 +43,33 @@ def test_kinds():
     assert kinds["score"][1] == "10 missing"
 
 
+def test_a_column_that_counts_the_rows_is_left_out_and_named():
+    n = len(table())
+    numbered = table().assign(customer=np.arange(n) + 10_000, back=np.arange(n)[::-1], mixed=np.arange(n) * 7 % n)
+    kinds = {c.name: (c.kind, c.note) for c in Schema.infer(numbered, "y", ["sex"]).columns}
+    assert kinds["customer"] == kinds["back"] == ("dropped", f"{n} different whole numbers in order: it counts the rows")
+    assert kinds["mixed"][0] == "number"
+
+
+def test_columns_are_ignored_when_asked():
+    columns = Schema.infer(table(), "y", ["sex"], ignore=["town", "score"]).columns
+    left_out = {c.name for c in columns if c.note == "you asked for it"}
+    assert left_out == {"town", "score"}
+    assert all(c.kind == "dropped" for c in columns if c.name in left_out)
+    with pytest.raises(TableError, match="'sex' cannot be ignored: it is the sensitive column"):
+        Schema.infer(table(), "y", ["sex"], ignore=["sex"])
+    with pytest.raises(TableError, match="'y' cannot be ignored: it is the target"):
+        Schema.infer(table(), "y", ["sex"], ignore=["y"])
+    with pytest.raises(TableError, match="no column 'towns' for --ignore; did you mean 'town'"):
+        Schema.infer(table(), "y", ["sex"], ignore=["towns"])
+
+
+def test_codes_with_leading_zeros_are_categories():
+    codes = table().assign(postcode=[f"{i % 40:05d}" for i in range(len(table()))])
+    kinds = {c.name: c.kind for c in Schema.infer(codes, "y", ["sex"]).columns}
+    assert kinds["postcode"] == "category"
+
+
 def test_dates_are_kept_when_asked():
     schema = Schema.infer(table(), "y", ["sex"], keep_dates=True)
     days = schema.apply(table())["born"]

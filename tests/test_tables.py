@@ -115,3 +115,13 @@ def test_find_column():
     assert find_column("sex", ["age", "sex"], "sensitive") == "sex"
     with pytest.raises(TableError, match="no column 'Sexx' for --sensitive; did you mean 'sex'"):
         find_column("Sexx", ["age", "sex"], "sensitive")
+
+
+def test_leading_zeros_are_kept(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("name, code , share,zero\nA,01307,0.5,0\nB,99999,0.25,10\nC,,1,0\n")
+    frame = read_table(path)
+    assert frame["code"].tolist()[:2] == ["01307", "99999"]
+    assert frame["code"].isna().tolist() == [False, False, True]
+    assert frame["share"].tolist() == [0.5, 0.25, 1.0]
+    assert frame["zero"].tolist() == [0, 10, 0]

@@ -1,7 +1,6 @@
 import importlib.util
 import re
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -173,37 +172,3 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ImportError, match=re.escape("pip install evenhand[text]")):
         SentenceEncoder("anything")
-
-
-@pytest.mark.slow
-def test_at_least_90_percent_of_the_encoders_own_throughput(path, own):
-    rng = np.random.default_rng(0)
-    words = [
-        "the",
-        "dog",
-        "sleeps",
-        "in",
-        "a",
-        "garden",
-        "while",
-        "rain",
-        "falls",
-        "on",
-        "old",
-        "roofs",
-        "and",
-        "people",
-        "walk",
-        "home",
-    ]
-    texts = [" ".join(rng.choice(words, size=n)) for n in rng.integers(3, 40, size=96)]
-    embed = encoder(path, False)
-    embed(texts[:8]), own.encode(texts[:8])
-    ratios = []
-    for _ in range(3):
-        start = time.process_time()
-        embed(texts)
-        middle = time.process_time()
-        own.encode(texts, show_progress_bar=False)
-        ratios.append((time.process_time() - middle) / (middle - start))
-    assert np.median(ratios) > 0.9

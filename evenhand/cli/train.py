@@ -53,6 +53,7 @@ def train(
     keep_dates: Annotated[
         bool, typer.Option("--keep-dates", help="Use dates, as days, instead of dropping them.")
     ] = False,
+    ignore: Annotated[str | None, typer.Option(help="Columns that must not be used, separated by commas.")] = None,
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, for example 100 or 64,32.")] = "100",
     steps: Annotated[int, typer.Option(min=1, help="Training steps of each model.")] = 800,
     certificate: Annotated[bool, typer.Option(help="Certify the model (about a minute).")] = True,
@@ -107,6 +108,7 @@ def train(
             "proxy": names(proxy_for) or proxy,
             "missing_sensitive": missing_sensitive,
             "keep_dates": keep_dates,
+            "ignore": names(ignore),
             "seed": seed,
         }
         problem = prepare(frame, **options)

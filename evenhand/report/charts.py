@@ -80,7 +80,7 @@ def tradeoff(f: Findings) -> Any:
         row["shown"] = max(row["x"], floor)
     x = alt.X(
         "shown:Q",
-        scale=alt.Scale(type="log", nice=False, padding=44),
+        scale=alt.Scale(type="log", nice=False, padding=56),
         axis=alt.Axis(
             title=["unfairness R found by search", "(logarithmic; left is fairer)"],
             format="~g",
@@ -124,7 +124,8 @@ def distribution(f: Findings) -> Any:
     rows = []
     for name, m in f.models.items():
         q = np.maximum(np.asarray(m["audit"]["quantiles"], dtype=float), 0)
-        rows += [{"d": float(np.sqrt(v)), "share": 1 - i / 100, "model": NAMES[name]} for i, v in enumerate(q)]
+        steps = [(0.0, 1.0), *((float(np.sqrt(v)), 1 - i / 100) for i, v in enumerate(q))]
+        rows += [{"d": d, "share": share, "model": NAMES[name]} for d, share in steps]
     frame = pd.DataFrame(rows)
     top = max(float(np.sqrt(max(m["audit"]["quantiles"][98], 0))) for m in f.models.values()) or 1.0
     lines = alt.Chart(frame).encode(

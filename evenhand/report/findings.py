@@ -129,7 +129,7 @@ class Findings:
         if c["upper"] > 0 and plain["r_low"] > c["upper"]:
             words.append(
                 f"For the plain model a search already finds R of at least {number(plain['r_low'])} on a sample: "
-                f"{plain['r_low'] / c['upper']:.3g} times more than is possible for the fair model."
+                f"{times(plain['r_low'] / c['upper'])} times more than is possible for the fair model."
             )
         return words
 
@@ -176,3 +176,8 @@ def compact(value: Any) -> str:
     """JSON that may stand inside a script element."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def times(ratio: float) -> str:
+    """A ratio in words: 1.4, 39, 9,490."""
+    return f"{ratio:.2g}" if ratio < 10 else f"{float(f'{ratio:.3g}'):,.0f}"

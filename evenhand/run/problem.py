@@ -99,6 +99,7 @@ def prepare(
     proxy: bool | Sequence[str] = False,
     missing_sensitive: str = "error",
     keep_dates: bool = False,
+    ignore: Sequence[str] = (),
     seed: int = 0,
     held_out: NDArray[np.bool_] | None = None,
     extra_questions: Sequence[Flip] = (),
@@ -108,7 +109,7 @@ def prepare(
     proxy: also make free what predicts the sensitive columns, all of them or those named. held_out: which rows to hold
     out, where a published split asks for it; by default a stratified fifth.
     """
-    schema = Schema.infer(frame, target, sensitive, keep_dates)
+    schema = Schema.infer(frame, target, sensitive, keep_dates, ignore)
     frame, left_out = _usable(frame, schema, missing_sensitive)
     clean, y = schema.apply(frame), schema.codes(frame)
     rows = _split(y, schema, seed, None if held_out is None else held_out[frame.index.to_numpy()])

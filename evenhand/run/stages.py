@@ -152,7 +152,7 @@ def _sweep(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs:
             cv=folds,
             n_jobs=jobs,
             directory=folder.path / "stages" / "frontier",
-            chain=max(2, -(-len(settings.rho) // max(1, jobs))),
+            chain=1,  # each from the start, as the model of the report will be
             progress=False,
         )
         choice = found.choose(max_accuracy_loss=settings.max_accuracy_loss)
