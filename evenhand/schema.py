@@ -71,7 +71,9 @@ class Schema:
             raise TableError(f"{target!r} cannot be both the target and sensitive")
         ignored = {find_column(name, names, "ignore") for name in ignore}
         for name in ignored & {target, *sensitive}:
-            raise TableError(f"{name!r} cannot be ignored: it is the {'target' if name == target else 'sensitive column'}")
+            raise TableError(
+                f"{name!r} cannot be ignored: it is the {'target' if name == target else 'sensitive column'}"
+            )
         labels = _labels(frame[target], target)
         columns = tuple(
             Column(name, "dropped", IGNORED)

@@ -43,7 +43,8 @@ def others(problem: Problem, x: torch.Tensor, lam: float, generator: torch.Gener
     pins = problem.pin_values[torch.randint(len(problem.pin_values), shape[:2], generator=generator)]
     flips[..., problem.pinned] = pins
     attack = Attack(problem.f, problem, squared_error, differentiable=True, keep=8)
-    searched = attack.improve(x, torch.cat([attack.along_fibre(x), attack.slopes(x)], 1), lam)
+    starts = torch.cat([attack.along_fibre(x), attack.slopes(x)], 1)
+    searched = attack.improve(x, starts, attack.distances(x, starts), lam)
     kinds = {"uniform": uniform, "vertices": vertices, "near": near, "fibre": fibre, "few columns": few, "flips": flips}
     return {**{kind: problem.box.round(points) for kind, points in kinds.items()}, "searched": searched}
 
@@ -52,6 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--people", type=int, default=300)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -61,7 +63,7 @@ def main() -> None:
     tuning = torch.tensor(test.X.to_numpy()[args.people : args.people + TUNING])
     generator = torch.Generator().manual_seed(args.seed)
     rows = []
-    for name in MODELS:
+    for name in args.models:
         model, _ = fitted(name, None, args.seed, train, metric, box)
         problem = Problem(readout(mean_squared_logits, affine_layers(model.module_)).layers, metric, box)
         solver = Solver(problem, tune(problem, tuning[:40], EPS, steps=120).multipliers)

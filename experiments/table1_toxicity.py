@@ -37,7 +37,7 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_to
     "CLP": {"rho": 5.0},
 }
 K = 25  # sensitive directions
-QUICK_COMMENTS = 40  # with a token and without, of a quick run: 50 versions of each have to be encoded
+QUICK_COMMENTS = 12  # with a token and without, of a quick run: 50 versions of each have to be encoded
 
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
@@ -74,7 +74,7 @@ GROUPS = {  # wide enough to have some comments of either label in each test par
 def load(path: Path | None, some: int | None = None) -> Comments:
     """The paper's data if a path is given; else the stand-in, with groups by the tokens a comment mentions.
 
-    some: keep the first so many comments with a token and as many without.
+    some: keep so many comments with a token and as many without.
     """
     if path is not None:
         return civil_comments(path)
@@ -85,7 +85,8 @@ def load(path: Path | None, some: int | None = None) -> Comments:
     if some is None:
         return Comments(everything.texts, everything.y, groups)
     has = np.array([bool(found) for found in mentioned])
-    rows = np.concatenate([np.flatnonzero(has)[:some], np.flatnonzero(~has)[:some]])
+    rng = np.random.RandomState(0)
+    rows = np.concatenate([rng.permutation(np.flatnonzero(kind))[:some] for kind in (has, ~has)])
     return Comments([everything.texts[i] for i in rows], everything.y[rows], groups.iloc[rows])
 
 

@@ -47,7 +47,9 @@ def test_a_column_that_counts_the_rows_is_left_out_and_named():
     n = len(table())
     numbered = table().assign(customer=np.arange(n) + 10_000, back=np.arange(n)[::-1], mixed=np.arange(n) * 7 % n)
     kinds = {c.name: (c.kind, c.note) for c in Schema.infer(numbered, "y", ["sex"]).columns}
-    assert kinds["customer"] == kinds["back"] == ("dropped", f"{n} different whole numbers in order: it counts the rows")
+    assert (
+        kinds["customer"] == kinds["back"] == ("dropped", f"{n} different whole numbers in order: it counts the rows")
+    )
     assert kinds["mixed"][0] == "number"
 
 

