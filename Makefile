@@ -39,11 +39,21 @@ bench: $(VENV)/.developed  ## speed side by side with inFairness, which only thi
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/time_to_fairness.py
+	$(BIN)/python benchmarks/glif.py
+	$(BIN)/python benchmarks/million_rows.py
 
 tables: $(VENV)/.developed  ## the paper's tables and figures
 	$(BIN)/python experiments/table3_adult.py --jobs $(JOBS)
+	$(BIN)/python experiments/table3_more.py
+	$(BIN)/python experiments/frontier_adult.py --jobs $(JOBS)
 	$(BIN)/python experiments/fig1_rho.py
 	$(BIN)/python experiments/fig4_sensr_eps.py
+	$(BIN)/python experiments/ranking.py
+	$(BIN)/python experiments/table1_toxicity.py
+	$(BIN)/python experiments/table2_bios.py
+	$(BIN)/python experiments/fig2_tradeoff.py
+	$(BIN)/python experiments/certify_adult.py
+	$(BIN)/python -m evenhand demo --json > experiments/results/demo.json
 
 docs: $(VENV)/.developed  ## the documentation site, warnings as errors
 	$(BIN)/python -m mkdocs build --strict

@@ -292,7 +292,8 @@ def directions(metric: FairMetric, names: Sequence[tuple[str, str]], sensitive: 
 def _certify(problem: Problem, settings: Settings, model: Pipeline, held_out: Part, say: Say) -> dict[str, Any]:
     d = problem.fair_metric.d
     rows = people(settings.certify_rows, 500, 100, d)
-    say(f"certificate: tuning, then bounding the worst case of {min(rows, len(held_out.y))} people (a minute or more)")
+    wait = f"some minutes, with {d:,} features" if d > WIDE else "about a minute"
+    say(f"certificate: tuning, then bounding the worst case of {min(rows, len(held_out.y))} people ({wait})")
     tuning = inside(problem, problem.parts["tuning"])
     gentle: dict[str, Any] = {"tune_rows": 16, "tune_steps": 60, "rounds": 3} if d > WIDE else {}
     try:
