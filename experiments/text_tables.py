@@ -83,14 +83,10 @@ def task(
 def fit(method: str, t: Task, setting: Setting, training: dict[str, Any], seed: int) -> Any:
     """The fitted classifier of a method; `setting` holds rho, eps, and the steps of the search."""
     common = {**training, "random_state": seed}
-    search = GradientSearch(
-        subspace_step=setting.get("step", 0.5),
-        subspace_steps=int(setting.get("steps", 5)),
-        full_step=setting.get("full_step", 0.0),
-        full_steps=int(setting.get("full_steps", 0)),
-        line_search=False,
-    )
     eps, rho = setting.get("eps", 0.0), setting.get("rho", 0.0)
+    search = GradientSearch(  # with eps = 0 nothing that costs anything is allowed: no full stage
+        subspace_step=setting.get("step", 0.5), subspace_steps=int(setting.get("steps", 5)), full_steps=int(eps > 0)
+    )
     metric = face(t.seen, int(setting["k"])) if "k" in setting else t.metric
     if method == "Baseline":
         return ERMClassifier(**common).fit(t.x, t.y)
