@@ -49,7 +49,7 @@ def main() -> None:
         return [table1_toxicity.prepare(everything, embed, seed, tuning=True) for seed in TUNING_SEEDS]
 
     def people() -> list[tuple[Task, Any]]:
-        everything = table2_bios.load(None, table2_bios.QUICK_SENTENCES if given.quick else table2_bios.SENTENCES)
+        everything = table2_bios.load(None, table2_bios.QUICK_SENTENCES if given.quick else None)
         x, swapped = table2_bios.embedded(everything, embed, pronouns=False)
         return [table2_bios.prepare(everything, x, swapped, seed, tuning=True) for seed in TUNING_SEEDS]
 

@@ -45,7 +45,8 @@ TUNING: list[tuple[str, Setting]] = [
     *[("CLP", {"rho": rho}) for rho in (1.0, 2.0, 5.0, 20.0)],
     *[("SenSeI", {"rho": rho, "step": 0.5, "steps": 5, "eps": 0.3}) for rho in (1.0, 2.0, 3.0, 5.0, 20.0)],
     *[("SenSeI", {"rho": rho, "step": 0.5, "steps": 5}) for rho in (1.0, 3.0, 5.0)],
-    ("SenSeI", {"rho": 1.0, "step": 0.5, "steps": 5, "eps": 1.0}),
+    *[("SenSeI", {"rho": rho, "step": 0.5, "steps": 5, "eps": 1.0}) for rho in (1.0, 0.5, 0.3, 2.0)],
+    ("SenSeI", {"rho": 0.3, "step": 0.5, "steps": 5, "eps": 3.0}),
     *[("SenSR", {"step": step, "steps": 5}) for step in (0.5, 1.0)],
     ("SenSR", {"step": 1.0, "steps": 5, "eps": 0.3}),
 ]
