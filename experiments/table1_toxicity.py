@@ -33,9 +33,9 @@ TRAINING = {"hidden": (2000,), "steps": 500, "batch_size": 256, "lr": 1e-3}
 SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_toxicity_tuning.csv
     "Baseline": {},
     "Project": {},
-    "SenSeI": {"rho": 2.0, "step": 0.5, "steps": 5, "eps": 0.3},
+    "SenSeI": {"rho": 0.3, "step": 0.5, "steps": 5, "eps": 1.0},
     "SenSR": {"step": 1.0, "steps": 5},
-    "CLP": {"rho": 5.0},
+    "CLP": {"rho": 2.0},
 }
 K = 25  # sensitive directions
 QUICK_COMMENTS = 12  # with a token and without, of a quick run: 50 versions of each have to be encoded
@@ -124,6 +124,17 @@ def group_shares(comments: Comments) -> pd.DataFrame:
     )
 
 
+def left_out(t: Task) -> dict[str, float]:
+    """Which share of how versions differ, in squared length, lies outside the directions of the metric."""
+    directions = t.metric.directions.numpy()
+    shares = {}
+    for part, versions in (("training", t.seen), ("test", t.versions)):
+        change = versions.values - versions.values.mean(axis=1, keepdims=True)
+        rest = change - change @ directions @ directions.T
+        shares[part] = round(float(np.square(rest).sum() / np.square(change).sum()), 4)
+    return shares
+
+
 def scores(model: object, t: Task, groups: pd.DataFrame) -> dict[str, float]:
     predicted = model.predict(t.x_test)
     toxic = t.versions.map(lambda x: model.predict_proba(x)[:, 1])
@@ -166,6 +177,11 @@ def main() -> None:
     EXPERIMENT.restart(lambda seed: prepare(comments, embed, seed, tuning=False), given.seeds, given.out, given.quick)
     if not given.quick:
         group_shares(comments).to_csv(given.out / f"{EXPERIMENT.name}_groups.csv", index=False, lineterminator="\n")
+        outside = [
+            {"seed": seed, **left_out(prepare(comments, embed, seed, tuning=False)[0])} for seed in range(given.seeds)
+        ]
+        path = given.out / f"{EXPERIMENT.name}_directions.csv"
+        pd.DataFrame(outside).to_csv(path, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ def block(name: str, results: Path) -> str:
             return cost(pd.read_csv(results / f"{table}_runs.csv"))
     if name == "table1_toxicity_groups":
         return groups(pd.read_csv(results / f"{name}.csv"))
+    if name == "table1_toxicity_directions":
+        return directions(pd.read_csv(results / f"{name}.csv"))
     if name == "encoder_throughput":
         return throughput(json.loads((results / f"{name}.json").read_text()))
     raise ValueError(f"docs/text.md has a block {name!r} that nothing fills")
@@ -104,6 +106,14 @@ def cost(runs: pd.DataFrame) -> str:
 def groups(shares: pd.DataFrame) -> str:
     body = [[r["group"], f"{r['comments']:,}", f"{100 * r['toxic share']:.1f} %"] for _, r in shares.iterrows()]
     return rows(["comments that mention", "number", "share toxic"], body)
+
+
+def directions(outside: pd.DataFrame) -> str:
+    training, test = (f"{100 * outside[part].mean():.0f} %" for part in ("training", "test"))
+    return (
+        f"Outside these directions lies {training} of how the versions of a training comment differ (squared length, "
+        f"mean of {len(outside)} splits), and {test} of how those of a test comment do, which include unknown tokens."
+    )
 
 
 def throughput(measured: dict[str, float]) -> str:
