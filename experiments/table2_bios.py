@@ -36,7 +36,7 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table2_bi
     "Project": {},
     "SenSeI": {"rho": 100.0, "step": 0.5, "steps": 5, "eps": 0.3},
     "SenSR": {"step": 1.0, "steps": 5},
-    "CLP": {"rho": 100.0},
+    "CLP": {"rho": 200.0},
 }
 K = 40  # sensitive directions
 SENTENCES = 14_000  # of the stand-in's 35,681, drawn with seed 0
@@ -45,8 +45,8 @@ QUICK_SENTENCES = 300  # of a quick run
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
     *[("SenSeI", {"rho": rho, "step": 0.25, "steps": 5, "eps": 0.3}) for rho in (100.0, 50.0, 20.0)],
-    *[("SenSeI", {"rho": rho, "step": 0.5, "steps": 5, "eps": 0.3}) for rho in (100.0, 50.0)],
-    *[("CLP", {"rho": rho}) for rho in (50.0, 100.0, 200.0)],
+    *[("SenSeI", {"rho": rho, "step": 0.5, "steps": 5, "eps": 0.3}) for rho in (100.0, 50.0, 20.0)],
+    *[("CLP", {"rho": rho}) for rho in (20.0, 50.0, 100.0, 200.0)],
     *[("SenSR", {"step": step, "steps": 5}) for step in (1.0, 0.5)],
 ]
 DRAWS = 20  # of random genders, for the gaps that chance alone gives
