@@ -221,7 +221,12 @@ def _infer(values: pd.Series, name: str, sensitive: bool, keep_dates: bool) -> C
     if pd.api.types.is_numeric_dtype(values):
         if sensitive and distinct <= 10:
             return Column(name, "category", missing)
-        if pd.api.types.is_integer_dtype(values) and distinct == len(values) > 50 and _in_order(values):
+        if (
+            not sensitive
+            and pd.api.types.is_integer_dtype(values)
+            and distinct == len(values) > 50
+            and _in_order(values)
+        ):
             return Column(name, "dropped", f"{distinct:,} different whole numbers in order: it counts the rows")
         return Column(name, "number", missing)
     texts = present.astype(str)

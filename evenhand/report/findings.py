@@ -179,5 +179,5 @@ def compact(value: Any) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio in words: 1.4, 39, 9,490."""
-    return f"{ratio:.2g}" if ratio < 10 else f"{float(f'{ratio:.3g}'):,.0f}"
+    """A ratio in three digits: 1.45, 24.4, 9,490."""
+    return f"{ratio:.3g}" if ratio < 999.5 else f"{float(f'{ratio:.3g}'):,.0f}"

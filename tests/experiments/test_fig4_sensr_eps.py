@@ -25,7 +25,8 @@ def test_fig4_quick(tmp_path):
 
 
 def test_committed_figure_4():
-    """Horizontal already at eps = 0."""
+    """Horizontal already at eps = 0; nowhere near the slanted boundary of plain training, whose tilt is 1."""
     table = pd.read_csv(ROOT / "experiments" / "results" / "fig4_sensr_eps.csv")
-    assert (table[table["eps"] == 0]["tilt"] < 0.05).all()
-    assert (table["equal_pairs"] > 0.95).all()
+    assert (table[table["eps"] <= 0.01]["tilt"] < 0.05).all()
+    assert (table[table["eps"] <= 0.01]["equal_pairs"] > 0.98).all()
+    assert (table["tilt"] < 0.35).all()

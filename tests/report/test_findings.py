@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evenhand.report import Findings
-from evenhand.report.findings import compact, in_100, in_words, number
+from evenhand.report.findings import compact, in_100, in_words, number, times
 from evenhand.report.page import _dots
 from evenhand.tables import TableError
 
@@ -67,3 +67,7 @@ def test_nobody_is_a_tenth_of_a_person():
 def test_the_marked_area_is_the_share(share):
     full = 5.2**2
     assert sum(dot["r"] ** 2 for dot in _dots(share)) / full == pytest.approx(share, abs=0.01)
+
+
+def test_large_ratios_are_written_out():
+    assert [times(ratio) for ratio in (1.449, 39.04, 998.6, 999.6, 9491.0)] == ["1.45", "39", "999", "1,000", "9,490"]
