@@ -82,7 +82,7 @@ class SenSeIClassifier(NeuralClassifier):
         self.progress = progress
 
     def _fit(self, X: Any, x: Tensor, y: Tensor, n_outputs: int, weight: Tensor | None, balanced: bool) -> Self:
-        vars(self).pop("multipliers_", None)  # those of an earlier fit belong to other weights
+        self.__dict__.pop("multipliers_", None)  # those of an earlier fit belong to other weights
         super()._fit(X, x, y, n_outputs, weight, balanced)
         if self.certified is not None:
             if weight is not None or self.bounds_ is None:
