@@ -35,6 +35,16 @@ def test_folder_and_messages(trained):
     assert sum(metrics["rows"].values()) == 320
 
 
+def test_a_column_to_ignore_is_left_out_and_named(tmp_path, invoke, no_search):
+    people().to_csv(tmp_path / "p.csv", index=False)
+    args = ["train", tmp_path / "p.csv", "--target", "approved", "--sensitive", "sex", "--out", tmp_path / "run"]
+    done = invoke(*args, *QUICK, "--ignore", "job,age")
+    assert done.exit_code == 0
+    assert "column 'job' is left out: you asked for it" in done.stderr
+    columns = json.loads((tmp_path / "run" / "metrics.json").read_text())["columns"]
+    assert {c["name"] for c in columns if c["kind"] == "dropped"} == {"job", "age"}
+
+
 def test_running_again_goes_on_and_other_options_are_refused(trained, invoke, no_search):
     folder, _ = trained
     run = folder / "run"

@@ -54,6 +54,16 @@ def test_every_method_trains_and_the_fair_ones_are_fairer(tables):
         tables.fit("Other", split, {}, training, seed=0)
 
 
+def test_with_eps_the_search_also_leaves_the_directions(tables):
+    split = biased_task(tables, n=100)
+    training = {"hidden": (10,), "steps": 30, "batch_size": 50, "lr": 5e-3}
+    inside, outside = (
+        tables.fit("SenSeI", split, {"rho": 5.0, "eps": eps}, training, seed=0).predict_proba(split.x_test)
+        for eps in (0.0, 1e-6)
+    )
+    assert np.abs(inside - outside).max() > 1e-3
+
+
 def test_a_constant_feature_stays_finite(tables):
     x = np.random.default_rng(0).normal(size=(40, 5))
     x[:, 2] = 0.25
