@@ -27,9 +27,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from evenhand import FairMetric, FairRegularizer, GradientSearch, distributed
+from evenhand import FairMetric, FairRegularizer, GradientSearch, ranks
 from evenhand.objectives import SenSeI
-from evenhand.train import train
+from evenhand.training.loop import train
 
 BATCH, D, HIDDEN, CLASSES, K = 504, 768, 2000, 28, 25
 SEARCH = GradientSearch(
@@ -53,7 +53,7 @@ def worker(batch: int, steps: int) -> None:
         wall.append(time.perf_counter())
         cpu.append(time.thread_time())
 
-    with distributed.begin():
+    with ranks.begin():
         fair = FairRegularizer(metric, eps=0.1, search=SEARCH, generator=torch.Generator().manual_seed(1))
         objective = SenSeI(fair, rho=5.0)
         generator = torch.Generator().manual_seed(2)
@@ -61,10 +61,10 @@ def worker(batch: int, steps: int) -> None:
         train(model, objective, x, y, steps=steps + EVERY, progress=stamp, generator=generator, **settings)
         result = {"wall": _each(wall), "cpu": _each(cpu), "lam": fair.lam.item()}  # the first stamp is behind a warm-up
         result["parameters"] = sum(p.numel() for p in model.parameters())
-        if distributed.world() > 1:
+        if ranks.world() > 1:
             flat = torch.zeros(int(result["parameters"]))
             result["all_reduce"] = _timed(lambda: dist.all_reduce(flat))
-            result["gather"] = _timed(lambda: distributed.gather([1.0, 2.0]))
+            result["gather"] = _timed(lambda: ranks.gather([1.0, 2.0]))
         print(json.dumps(result), flush=True)
 
 

@@ -26,7 +26,7 @@ import torch
 
 from evenhand import SenSeIClassifier, audit, certify
 from evenhand.fair_metrics import from_classifier_stream
-from evenhand.streaming import Repeated, chunks, drop_pages, mapped_batches
+from evenhand.training.streams import Repeated, chunks, drop_pages, mapped_batches
 
 COLUMNS = 40
 

@@ -28,9 +28,9 @@ try:
 except ImportError:  # run as a script
     from step import SHAPES, Clock, Shape, data, ours, sensei
 
-from evenhand.batches import balanced_batches
 from evenhand.objectives import ERM
 from evenhand.search import GradientSearch
+from evenhand.training.batches import balanced_batches
 
 HERE = Path(__file__).resolve().parent
 BASE = Shape(512, 256, (512,), 4, 8, (0.1, 8), (0.01, 4), 0.1, 5.0)

@@ -30,7 +30,7 @@ from evenhand.fair_metrics import FairMetric
 from evenhand.objectives import ERM, Batch, Objective, SenSeI
 from evenhand.regularizer import FairRegularizer
 from evenhand.search import GradientSearch
-from evenhand.train import train
+from evenhand.training.loop import train
 
 HERE = Path(__file__).resolve().parent
 
@@ -146,7 +146,7 @@ def peer(shape: Shape, x: Tensor, y: Tensor, directions: Tensor, clock: Clock) -
     from inFairness.distances import MahalanobisDistances, SensitiveSubspaceDistance
     from inFairness.fairalgo import SenSeI as PeerSenSeI
 
-    from evenhand.train import balanced_batches
+    from evenhand.training.loop import balanced_batches
 
     model = network(shape)
     distance_x, distance_y = SensitiveSubspaceDistance(), MahalanobisDistances()

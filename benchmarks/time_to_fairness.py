@@ -33,7 +33,7 @@ from evenhand.fair_metrics import FairMetric, from_classifier
 from evenhand.objectives import SenSeI
 from evenhand.regularizer import FairRegularizer, gradient_rule
 from evenhand.search import GradientSearch
-from evenhand.train import balanced_batches, train
+from evenhand.training.loop import balanced_batches, train
 
 HERE = Path(__file__).resolve().parent
 EPS = (0.01, 0.1)  # where R(h) is audited

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand import counterfactuals, datasets, evaluation, fair_metrics, output_distances
     from evenhand.audit import Audit, audit
-    from evenhand.bounds.domain import Box
-    from evenhand.certificate import Certificate
-    from evenhand.certify import certify, certify_individuals
+    from evenhand.certify.certificate import Certificate
+    from evenhand.certify.certify import certify, certify_individuals
+    from evenhand.domain import Box
     from evenhand.estimators import (
         AdversarialClassifier,
         CLPClassifier,
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
         SenSRClassifier,
         SenSRRegressor,
     )
+    from evenhand.estimators.senstir import SenSTIRRanker
     from evenhand.fair_metrics import FairMetric
     from evenhand.frontier import Frontier, frontier
     from evenhand.postprocess import glif
-    from evenhand.ranking import SenSTIRRanker
     from evenhand.regularizer import FairRegularizer, gradient_rule, ratio_rule
     from evenhand.search import CandidateSearch, GradientSearch
-    from evenhand.train import train
+    from evenhand.training.loop import train
     from evenhand.variations import Variations
 
 __version__ = "0.1.0"
@@ -77,8 +77,9 @@ __all__ = [
 
 _FROM = {  # module: names that it gives
     "audit": ("Audit", "audit"),
-    "bounds.domain": ("Box",),
-    "certify": ("Certificate", "certify", "certify_individuals"),
+    "domain": ("Box",),
+    "certify.certify": ("certify", "certify_individuals"),
+    "certify.certificate": ("Certificate",),
     "estimators": (
         "AdversarialClassifier",
         "CLPClassifier",
@@ -94,10 +95,10 @@ _FROM = {  # module: names that it gives
     "fair_metrics": ("FairMetric",),
     "frontier": ("Frontier", "frontier"),
     "postprocess": ("glif",),
-    "ranking": ("SenSTIRRanker",),
+    "estimators.senstir": ("SenSTIRRanker",),
     "regularizer": ("FairRegularizer", "gradient_rule", "ratio_rule"),
     "search": ("CandidateSearch", "GradientSearch"),
-    "train": ("train",),
+    "training.loop": ("train",),
     "variations": ("Variations",),
 }
 _HOME = {name: module for module, names in _FROM.items() for name in names}
@@ -114,7 +115,7 @@ class _Package(ModuleType):
         raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Importing evenhand/train.py must not put the module in the place of the function train, and so on."""
+        """Importing evenhand/training/loop.py must not put the module in the place of the function train, and so on."""
         if not (name in _HOME and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 

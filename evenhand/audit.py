@@ -13,16 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenhand.bounds.attack import Attack, candidates, plan
-from evenhand.bounds.confidence import UpperBound, betting_upper
-from evenhand.bounds.domain import Box
-from evenhand.bounds.moves import choose_move
-from evenhand.bounds.pool import Pool
-from evenhand.bounds.problem import Geometry
-from evenhand.bounds.running import BlockMeans, Hinges
+from evenhand.domain import Box
+from evenhand.dual.confidence import UpperBound, betting_upper
+from evenhand.dual.moves import choose_move
+from evenhand.dual.pool import Pool
+from evenhand.dual.running import BlockMeans, Hinges
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.judged import Subject
 from evenhand.output_distances import OutputDistance, mean_squared_logits
-from evenhand.subject import Subject
+from evenhand.search.geometry import Geometry
+from evenhand.search.thorough import Attack, candidates, plan
 
 TUNING_ROWS = 256  # the first rows choose where to search and which move the confidence bound is about
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from evenhand import distributed
+from evenhand import ranks
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import OutputDistance, mean_squared_logits
-from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Model, Search
+from evenhand.search.first_layer import AtX
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.mode import eval_mode, gradients_allowed
-from evenhand.search.split import AtX
+from evenhand.search.worst_cases import Bounds, DistanceGain, Found, Gain, Model, Search
 
 LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
 
@@ -83,13 +83,11 @@ class WorstCase(nn.Module):
     def find(self, model: Model, gain: Gain, x: Tensor) -> Found:
         """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam."""
         price = self.lam if self.eps > 0 else float("inf")
-        share = distributed.share_of(len(x)) if self.training else distributed.drawing(len(x))
-        with distributed.joint_draws(share):
-            found = self.search(
-                distributed.underlying(model), gain, x, self.fair_metric, price, self.bounds, self.generator
-            )
+        share = ranks.share_of(len(x)) if self.training else ranks.drawing(len(x))
+        with ranks.joint_draws(share):
+            found = self.search(ranks.underlying(model), gain, x, self.fair_metric, price, self.bounds, self.generator)
         if self.training and self.eps > 0 and share.total:
-            mean_d_x = distributed.mean_of_all(found.d_x).to(self.lam)
+            mean_d_x = ranks.mean_of_all(found.d_x).to(self.lam)
             self.lam.copy_(self.lam_rule(self.lam, mean_d_x, self.eps))
         return found
 
@@ -138,14 +136,14 @@ class FairRegularizer(WorstCase):
 
     def forward(self, model: Model, x: Tensor) -> Tensor:
         value = self.evaluate(model, x).value
-        if distributed.world() == 1 or not self.training:
+        if ranks.world() == 1 or not self.training:
             return value
-        share = distributed.share_of(len(x))
-        return value * (share.own * distributed.world() / max(share.total, 1))
+        share = ranks.share_of(len(x))
+        return value * (share.own * ranks.world() / max(share.total, 1))
 
     def evaluate(self, model: Model, x: Tensor) -> Evaluated:
         """The dual value and what it is made of; h(x) is computed once, for the search and for the value."""
-        model = distributed.underlying(model)
+        model = ranks.underlying(model)
         with eval_mode(model):
             at_x = self.search.at(model, x) if isinstance(self.search, GradientSearch) else AtX(model, x, None)
             h_x = at_x.h_x()

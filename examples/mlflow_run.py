@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 from evenhand.datasets import adult_frame
-from evenhand.run import Folder, Settings, fingerprint, prepare, run
-from evenhand.run.mlflow_log import log_run
-from evenhand.run.output import write_results
+from evenhand.workflow import Folder, Settings, fingerprint, prepare, run
+from evenhand.workflow.mlflow_log import log_run
+from evenhand.workflow.output import write_results
 
 COLUMNS = ["age", "education-num", "hours-per-week", "sex", "income"]
 

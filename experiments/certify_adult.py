@@ -18,12 +18,12 @@ import torch
 
 from evenhand import evaluation
 from evenhand.audit import audit
-from evenhand.bounds.domain import Box
-from evenhand.certified import certified_fine_tune
-from evenhand.certify import certify
+from evenhand.certify.certify import certify
 from evenhand.datasets import adult, adult_frame
+from evenhand.domain import Box
 from evenhand.estimators import ERMClassifier, SenSeIClassifier
 from evenhand.fair_metrics import from_classifier
+from evenhand.objectives.certified import certified_fine_tune
 
 RESULTS = Path(__file__).resolve().parent / "results"
 EPS, HELD_OUT, TUNING = 0.01, 1000, 256

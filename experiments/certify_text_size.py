@@ -14,12 +14,12 @@ from pathlib import Path
 import torch
 
 from evenhand.bounds.branch import bracket
-from evenhand.bounds.domain import Box
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import start_multipliers
 from evenhand.bounds.solver import Solver
 from evenhand.bounds.tuning import tune
+from evenhand.domain import Box
 from evenhand.fair_metrics import FairMetric
 
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from evenhand.bounds.confidence import betting_upper, empirical_bernstein_upper, hoeffding_upper, lower_bound
+from evenhand.dual.confidence import betting_upper, empirical_bernstein_upper, hoeffding_upper, lower_bound
 
 RESULTS = Path(__file__).resolve().parent / "results"
 A, C, EPS, T = 0.5, 1.0, 0.01, 0.05

@@ -15,12 +15,13 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand import evaluation, plots
+from evenhand import evaluation
 from evenhand.counterfactuals import alter_columns
 from evenhand.datasets import adult
 from evenhand.estimators import CLPClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
 from evenhand.fair_metrics import from_classifier
 from evenhand.frontier import SearchedUnfairness, frontier
+from evenhand.report import plots
 from evenhand.search import GradientSearch
 
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 from sklearn.linear_model import LinearRegression
 
+from evenhand.estimators.senstir import SenSTIRRanker, ndcg, rank_consistency, synthetic_ranking
 from evenhand.fair_metrics import from_columns
-from evenhand.ranking import SenSTIRRanker, ndcg, rank_consistency, synthetic_ranking
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RHOS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 1.0)

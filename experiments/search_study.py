@@ -27,7 +27,7 @@ from evenhand.fair_metrics import FairMetric
 from evenhand.objectives import ERM, Objective, SenSeI
 from evenhand.regularizer import FairRegularizer, gradient_rule
 from evenhand.search import PAPER_ADULT, GradientSearch, SignAscent
-from evenhand.train import train as fit
+from evenhand.training.loop import train as fit
 
 TRAINING = {"steps": 300, "batch_size": 500, "lr": 2e-3}
 RHO, EPS = 40.0, 0.1

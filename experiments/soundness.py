@@ -13,7 +13,6 @@ import pandas as pd
 import torch
 from certify_adult import EPS, RESULTS, TUNING, domain, fitted
 
-from evenhand.bounds.attack import Attack
 from evenhand.bounds.branch import bracket
 from evenhand.bounds.layers import affine_layers
 from evenhand.bounds.problem import Problem
@@ -23,6 +22,7 @@ from evenhand.bounds.tuning import tune
 from evenhand.datasets import adult
 from evenhand.fair_metrics import from_classifier
 from evenhand.output_distances import mean_squared_logits, squared_error
+from evenhand.search.thorough import Attack
 
 MODELS = ("plain", "SenSeI", "certified")
 EACH = 190  # pairs of each of six kinds for every person

@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 
 from evenhand.audit import audit
-from evenhand.bounds.domain import Box
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import squared_error, total_variation
 

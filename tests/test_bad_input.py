@@ -22,12 +22,12 @@ from evenhand import (
     evaluation,
     fair_metrics,
 )
-from evenhand.checkpoints import CheckpointError
+from evenhand.files import ModelFileError, load, save
 from evenhand.objectives import CLP, ERM, Adversarial, CoCL, SenSeI
-from evenhand.persistence import ModelFileError, load, save
 from evenhand.search import CandidateSearch
-from evenhand.tables import TableError, read_table
-from evenhand.train import TrainingDiverged, train
+from evenhand.tables.read import TableError, read_table
+from evenhand.training.checkpoints import CheckpointError
+from evenhand.training.loop import TrainingDiverged, train
 
 RNG = np.random.default_rng(0)
 X = RNG.random((40, 3)).astype(np.float32)

@@ -21,7 +21,7 @@ from evenhand import (
     ratio_rule,
 )
 from evenhand.objectives import ERM, SenSeI
-from evenhand.train import TrainingDiverged, train
+from evenhand.training.loop import TrainingDiverged, train
 
 RNG = np.random.default_rng(0)
 X = RNG.random((80, 4)).astype(np.float32)

@@ -3,7 +3,7 @@
     python tools/fuzz.py --seconds 60                  # all readers, atheris where installed, plain mutations otherwise
     python tools/fuzz.py --seconds 60 --only model
 
-Readers: checkpoints (``checkpoints.parse``), models (``persistence.load``), metrics (``FairMetric.load``), tables
+Readers: checkpoints (``checkpoints.parse``), models (``files.load``), metrics (``FairMetric.load``), tables
 (``tables.read_table``). atheris guides the mutations by the coverage of this package; without it bytes of sound files
 are changed, cut, doubled and swapped at random.
 """
@@ -24,9 +24,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from evenhand import ERMClassifier, FairMetric, checkpoints
-from evenhand.persistence import ModelFileError, load, save
-from evenhand.tables import TableError, read_table
+from evenhand import ERMClassifier, FairMetric
+from evenhand.files import ModelFileError, load, save
+from evenhand.tables.read import TableError, read_table
+from evenhand.training import checkpoints
 
 
 class Reader:

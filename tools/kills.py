@@ -26,8 +26,8 @@ from evenhand import FairMetric, FairRegularizer
 from evenhand.objectives import CLP, ERM, Adversarial, SenSeI, SenSR
 from evenhand.objectives.batch import Objective
 from evenhand.regularizer import WorstCase
-from evenhand.streaming import mapped_batches
-from evenhand.train import train
+from evenhand.training.loop import train
+from evenhand.training.streams import mapped_batches
 from evenhand.variations import Variations
 
 STEPS, EVERY, N, D = 40, 2, 400, 6

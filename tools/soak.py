@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from evenhand import ERMClassifier, FairMetric, SenSeIClassifier, SenSeIRegressor, SenSRClassifier, audit, certify
-from evenhand.persistence import load, save
+from evenhand.files import load, save
 
 
 def one_round(draw: random.Random, folder: Path) -> str:

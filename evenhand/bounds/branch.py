@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evenhand.bounds.problem import Cells, Problem
+from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Rows, make_rows
 from evenhand.bounds.solver import Solver
+from evenhand.search.geometry import Cells
 
 
 @dataclass(frozen=True)

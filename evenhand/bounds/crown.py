@@ -9,7 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evenhand.bounds.problem import Cells, Problem
+from evenhand.bounds.problem import Problem
+from evenhand.search.geometry import Cells
 
 SHARES = (0.0, 0.3, 0.6, 0.8, 1.0)  # of a functional given to the ball, the rest to Dom: any share is sound
 

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.layers import pre_activations
-from evenhand.bounds.problem import Cells, Problem
+from evenhand.bounds.problem import Problem
+from evenhand.search.geometry import Cells
 
 
 @dataclass

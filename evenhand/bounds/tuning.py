@@ -132,7 +132,7 @@ def differentiable_value(problem: Problem, m: Multipliers, root: Tensor, rows: R
 
 def unpinned(problem: Problem) -> Problem:
     """The same problem on the convex hull, where no column is pinned."""
-    from evenhand.bounds.domain import Box
+    from evenhand.domain import Box
     from evenhand.fair_metrics.metric import FairMetric
 
     q = torch.linalg.eigh(problem.sigma)

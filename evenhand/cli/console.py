@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast
 
 import typer
 
-from evenhand.persistence import ModelFileError
-from evenhand.run.folder import plain
-from evenhand.tables import TableError
+from evenhand.files import ModelFileError
+from evenhand.tables.read import TableError
+from evenhand.workflow.folder import plain
 
 OK, REFUTED, MISTAKE, UNDECIDED, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 70, 130
 EXIT_CODES = "Exit codes: 0 done, 2 a mistake in the data or the options, 130 stopped by Ctrl-C."

@@ -12,9 +12,9 @@ import typer
 
 from evenhand.cli.console import Talk, guarded, print_json, print_table
 from evenhand.cli.train import Json, Seed
-from evenhand.run import Folder, fingerprint, run
-from evenhand.run.demo import SETTINGS, demo_problem, lines
-from evenhand.run.output import summary, write_results
+from evenhand.workflow import Folder, fingerprint, run
+from evenhand.workflow.demo import SETTINGS, demo_problem, lines
+from evenhand.workflow.output import summary, write_results
 
 
 @guarded

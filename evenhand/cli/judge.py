@@ -15,14 +15,14 @@ from sklearn.pipeline import Pipeline
 
 from evenhand.audit import Audit
 from evenhand.audit import audit as search_worst
-from evenhand.bounds.pool import Pool
-from evenhand.certify import certify as bound
+from evenhand.certify.certify import certify as bound
 from evenhand.cli.console import OK, REFUTED, UNDECIDED, Talk, UserError, guarded, names, print_json
 from evenhand.cli.models import Opened, metric_of_pipeline, open_model, probabilities
 from evenhand.cli.train import Decimal, Json, Seed, Separator
+from evenhand.dual.pool import Pool
 from evenhand.evaluation import prediction_consistency
-from evenhand.run.versions import Flip, flips
-from evenhand.tables import find_column, read_table
+from evenhand.tables.read import find_column, read_table
+from evenhand.workflow.questions import Flip, flips
 
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="model.evenhand, a run folder, model.onnx, or module:object.")

@@ -15,15 +15,15 @@ import torch
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from evenhand.bounds.domain import Box
 from evenhand.cli.console import UserError
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.persistence import load, load_metadata
-from evenhand.persistence.onnx_export import onnx_inputs
-from evenhand.run.problem import people_box
-from evenhand.schema import Schema
-from evenhand.subject import Subject
-from evenhand.tables import find_column
+from evenhand.files import load, load_metadata
+from evenhand.files.onnx import onnx_inputs
+from evenhand.judged import Subject
+from evenhand.tables.read import find_column
+from evenhand.tables.schema import Schema
+from evenhand.workflow.prepare import people_box
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, names, print_json, print_table
-from evenhand.distributed import over_ranks
-from evenhand.run import METHODS, Folder, Settings, fingerprint, prepare, run
-from evenhand.run.output import summary, write_results
-from evenhand.tables import read_table
+from evenhand.ranks import over_ranks
+from evenhand.tables.read import read_table
+from evenhand.workflow import METHODS, Folder, Settings, fingerprint, prepare, run
+from evenhand.workflow.output import summary, write_results
 
 BIG = 200_000  # rows above which the sweep runs in this process, to save memory
 
@@ -122,7 +122,7 @@ def train(
         made_by = {"command": shlex.join(["evenhand", *sys.argv[1:]]), "data": data.name, "rows": rows, "seed": seed}
         write_results(folder, problem, results, made_by)
         if mlflow:
-            from evenhand.run.mlflow_log import log_run
+            from evenhand.workflow.mlflow_log import log_run
 
             log_run(folder)
     if as_json:

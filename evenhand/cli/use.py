@@ -13,9 +13,9 @@ from evenhand.cli.console import Talk, UserError, guarded, print_json
 from evenhand.cli.judge import DataArgument, ModelArgument
 from evenhand.cli.models import open_model, probabilities
 from evenhand.cli.train import Decimal, Json, Separator
-from evenhand.run import Folder
-from evenhand.run.output import write_report
-from evenhand.tables import read_table
+from evenhand.tables.read import read_table
+from evenhand.workflow import Folder
+from evenhand.workflow.output import write_report
 
 
 @guarded
@@ -73,7 +73,7 @@ def export(
 
     Example: evenhand export run/model.evenhand model.onnx
     """
-    from evenhand.persistence import export_onnx
+    from evenhand.files import export_onnx
 
     opened = open_model(model)
     if opened.schema is None:
@@ -99,7 +99,7 @@ def reproduce(
 
     Example: evenhand reproduce adult --quick
     """
-    from evenhand.reproduce import run
+    from evenhand.workflow.reproduce import run
 
     with Talk(quiet=as_json) as say:
         say(f"running the experiments of {what!r}")

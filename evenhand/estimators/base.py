@@ -21,8 +21,8 @@ from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, l
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective
 from evenhand.search.mode import mode_free
-from evenhand.streaming import Stream
-from evenhand.train import History, train
+from evenhand.training.loop import History, train
+from evenhand.training.streams import Stream
 
 ModuleFactory = Callable[[int, int], nn.Module]  # features, outputs -> module
 
@@ -98,7 +98,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
             raise TypeError(
                 f"{type(self).__name__} looks up more about each row, which a stream does not number; use fit"
             )
-        from evenhand.estimators.streams import fit_stream
+        from evenhand.estimators.source import fit_stream
 
         fit_stream(self, batches)
         return self

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.search.found import box
+from evenhand.search.worst_cases import box
 
 
 def check_frame(X: Any) -> None:

@@ -18,7 +18,7 @@ from evenhand.objectives.batch import Objective, squared_loss
 from evenhand.objectives.sensei import SenSeI
 from evenhand.output_distances import squared_error
 from evenhand.regularizer import FairRegularizer, LamRule, gradient_rule
-from evenhand.search.found import Search
+from evenhand.search.worst_cases import Search
 
 
 class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]

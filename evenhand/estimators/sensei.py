@@ -9,15 +9,15 @@ import torch
 from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
-from evenhand.bounds.domain import Box
-from evenhand.certified import certified_fine_tune
+from evenhand.domain import Box
 from evenhand.estimators.base import ModuleFactory, NeuralClassifier
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective
+from evenhand.objectives.certified import certified_fine_tune
 from evenhand.objectives.sensei import SenSeI
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.regularizer import FairRegularizer, LamRule, gradient_rule
-from evenhand.search.found import Search
+from evenhand.search.worst_cases import Search
 
 
 class SenSeIClassifier(NeuralClassifier):

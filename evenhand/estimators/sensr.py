@@ -14,7 +14,7 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Loss, Objective, squared_loss
 from evenhand.objectives.sensr import SenSR
 from evenhand.regularizer import LamRule, WorstCase, ratio_rule
-from evenhand.search.found import Search
+from evenhand.search.worst_cases import Search
 
 
 class SenSRMethod(NeuralEstimator):

@@ -14,8 +14,8 @@ from evenhand.estimators.inputs import data_bounds
 from evenhand.evaluation import balanced_accuracy
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import OutputDistance, mean_squared_logits, squared_error
-from evenhand.search.found import DistanceGain
 from evenhand.search.gradient import GradientSearch
+from evenhand.search.worst_cases import DistanceGain
 
 
 def accuracy(estimator: Any, X: Any, y: Any) -> float:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from evenhand import distributed
+from evenhand import ranks
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (n, K), (n,) -> (n,)
 
@@ -56,6 +56,6 @@ def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
 def mean_loss(values: Tensor, weight: Tensor | None) -> Tensor:
     """The weighted mean over the batch; over several ranks, weights count against those of all ranks, so that the mean
     of these means, by numbers of rows, is that of the joint batch."""
-    if weight is None or distributed.world() == 1:
+    if weight is None or ranks.world() == 1:
         return weighted_mean(values, weight)
-    return (values * weight).mean() / distributed.mean_of_all(weight)
+    return (values * weight).mean() / ranks.mean_of_all(weight)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
-
-from evenhand.run.folder import Folder
-from evenhand.tables import TableError
 
 NAMES = {"plain": "Plain", "project": "Project", "sensr": "SenSR", "fair": "Fair (SenSeI)"}
 LONG_NAMES = {
@@ -29,24 +24,6 @@ class Findings:
     made_by: dict[str, Any]
     frontier: list[dict[str, Any]]
     certificate: dict[str, Any] | None
-
-    @classmethod
-    def read(cls, path: Path) -> Findings:
-        folder = Folder(path)
-        if not path.is_dir():
-            raise TableError(f"{path} is not a folder; give the folder that evenhand train wrote")
-        metrics, made_by = folder.read_json("metrics.json"), folder.read_json("run.json")
-        certificate = folder.read_json("certificate.json") if (path / "certificate.json").exists() else None
-        table: list[dict[str, Any]] = []
-        if (path / "frontier.csv").exists():
-            with (path / "frontier.csv").open(newline="", encoding="utf-8") as file:
-                for row in csv.DictReader(file):
-                    numbers: dict[str, Any] = {k: float(row[k]) for k in ("rho", "accuracy", "unfairness") if row[k]}
-                    table.append({**numbers, "front": row["front"] == "True"})
-        for name in ("models", "chosen", "rows", "questions", "directions", "schema", "settings"):
-            if name not in metrics:
-                raise TableError(f"{path / 'metrics.json'} lacks {name!r}; was it written by evenhand train?")
-        return cls(metrics, made_by, table, certificate)
 
     @property
     def target(self) -> str:

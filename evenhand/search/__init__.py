@@ -2,9 +2,9 @@
 
 from evenhand.search.ascent import AdamAscent, NormalisedAscent, SignAscent
 from evenhand.search.candidates import CandidateSearch
-from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Search
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.presets import PAPER_ADULT, PAPER_ADULT_SENSR, PAPER_BIOS, PAPER_TOXICITY
+from evenhand.search.worst_cases import Bounds, DistanceGain, Found, Gain, Search
 
 __all__ = [
     "PAPER_ADULT",

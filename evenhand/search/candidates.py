@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.search.found import Bounds, Found, Gain, box
 from evenhand.search.mode import eval_mode
+from evenhand.search.worst_cases import Bounds, Found, Gain, box
 from evenhand.variations import Variations
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from evenhand.distributed import rand_rows
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.ranks import rand_rows
 from evenhand.search.ascent import AdamAscent, Ascent
-from evenhand.search.found import Bounds, DistanceGain, Found, Gain, Model, box
+from evenhand.search.first_layer import AtX, split
 from evenhand.search.mode import eval_mode, gradients_allowed
 from evenhand.search.paths import Path
-from evenhand.search.split import AtX, split
+from evenhand.search.worst_cases import Bounds, DistanceGain, Found, Gain, Model, box
 
 
 @dataclass(frozen=True)

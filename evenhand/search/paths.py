@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from evenhand.output_distances import mean_squared_logits
-from evenhand.search.found import DistanceGain, Gain, Model, value_and_slope
+from evenhand.search.worst_cases import DistanceGain, Gain, Model, value_and_slope
 
 if TYPE_CHECKING:
-    from evenhand.search.split import Split
+    from evenhand.search.first_layer import Split
 
 
 class Path(Protocol):

@@ -4,9 +4,9 @@ import itertools
 
 import torch
 
-from evenhand.bounds.domain import Box
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 
 

@@ -5,12 +5,12 @@ import torch
 
 from bounds.nets import random_layers, random_points, random_problem
 from evenhand.bounds.branch import bracket
-from evenhand.bounds.domain import Box
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import start_multipliers
 from evenhand.bounds.solver import Solver
 from evenhand.bounds.tuning import tune
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 
 

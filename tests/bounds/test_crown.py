@@ -5,9 +5,9 @@ import torch
 
 from bounds.nets import other_points, random_points, random_problem
 from evenhand.bounds.crown import crown_upper, output_change, output_range
-from evenhand.bounds.domain import Box
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 
 

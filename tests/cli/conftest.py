@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evenhand.cli import app
-from evenhand.run import stages
+from evenhand.workflow import stages
 
 QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6"]
 

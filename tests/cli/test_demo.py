@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evenhand.run import stages
+from evenhand.workflow import stages
 
 from .conftest import Found
 

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from evenhand.certificate import Certificate
+from evenhand.certify.certificate import Certificate
 from evenhand.cli import judge
 
 from .conftest import people

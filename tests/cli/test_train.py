@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.run import stages
+from evenhand.workflow import stages
 
 from .conftest import QUICK, Found, people
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from evenhand.cli import app
-from evenhand.persistence import load
-from evenhand.schema import Schema
+from evenhand.files import load
+from evenhand.tables.schema import Schema
 
 from .conftest import people
 

@@ -42,7 +42,7 @@ def test_accumulated_batches_give_the_gradient_of_one_large_batch(example, tmp_p
 
     from evenhand import FairMetric, FairRegularizer
     from evenhand.datasets import synthetic
-    from evenhand.search.found import Found
+    from evenhand.search.worst_cases import Found
 
     def exact(model, gain, x, fair_metric, lam, bounds=None, generator=None):
         """The worst of the two ends of the sensitive feature: no chance in it, so that batches can be compared."""

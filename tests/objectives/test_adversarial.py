@@ -4,7 +4,7 @@ from torch import nn
 
 from evenhand.objectives import Batch
 from evenhand.objectives.adversarial import Adversarial, Adversary, away_from
-from evenhand.train import train
+from evenhand.training.loop import train
 
 
 def task(n=600, seed=0):

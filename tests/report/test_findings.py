@@ -4,14 +4,15 @@ import json
 
 import pytest
 
-from evenhand.report import Findings
 from evenhand.report.findings import compact, in_100, in_words, number, times
 from evenhand.report.page import _dots
-from evenhand.tables import TableError
+from evenhand.tables.read import TableError
+from evenhand.workflow.folder import Folder
+from evenhand.workflow.output import read_findings
 
 
 def test_summary_sentences(run_folder):
-    f = Findings.read(run_folder)
+    f = read_findings(Folder(run_folder))
     assert f.headline.startswith("Of a hundred people, 13 would get another decision")
     assert f.headline.endswith("With the fair model: fewer than one (0.4 on average).")
     assert f.cost == "The price is 3.0 points of balanced accuracy: 83.0% became 80.0%."
@@ -25,23 +26,23 @@ def test_without_certificate_nothing_is_claimed(run_folder, tmp_path):
     for path in run_folder.glob("*.*"):
         if path.name != "certificate.json":
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    assert "nothing is proved" in Findings.read(tmp_path).certificate_words[0]
+    assert "nothing is proved" in read_findings(Folder(tmp_path)).certificate_words[0]
     (tmp_path / "certificate.json").write_text(json.dumps({"refused": "the network has a layer of another kind"}))
-    assert "No certificate could be given: the network" in Findings.read(tmp_path).certificate_words[0]
+    assert "No certificate could be given: the network" in read_findings(Folder(tmp_path)).certificate_words[0]
 
 
 def test_folders_that_are_no_run(tmp_path, run_folder):
     with pytest.raises(TableError, match="is not a folder"):
-        Findings.read(tmp_path / "no")
+        read_findings(Folder(tmp_path / "no"))
     with pytest.raises(TableError, match=r"has no metrics\.json"):
-        Findings.read(tmp_path)
+        read_findings(Folder(tmp_path))
     (tmp_path / "metrics.json").write_text("{")
     with pytest.raises(TableError, match="is damaged"):
-        Findings.read(tmp_path)
+        read_findings(Folder(tmp_path))
     (tmp_path / "metrics.json").write_text("{}")
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(TableError, match="lacks 'models'"):
-        Findings.read(tmp_path)
+        read_findings(Folder(tmp_path))
 
 
 @pytest.mark.parametrize(

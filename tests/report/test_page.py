@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.model_card import model_card
-from evenhand.report import Findings, render
+from evenhand.report import render
+from evenhand.report.card import model_card
+from evenhand.workflow.folder import Folder
+from evenhand.workflow.output import read_findings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -15,7 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 @pytest.fixture(scope="module")
 def html(run_folder, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render(Findings.read(run_folder)), "utf-8")
+    path.write_text(render(read_findings(Folder(run_folder))), "utf-8")
     return path
 
 
@@ -29,11 +31,11 @@ def test_one_small_file_without_links(html):
 
 
 def test_model_card(run_folder):
-    card = model_card(Findings.read(run_folder))
+    card = model_card(read_findings(Folder(run_folder)))
     assert card.startswith("---\nlibrary_name")
     assert "| Fair (SenSeI) | 80.00% |" in card
     assert "<script>" not in card.replace("evenhand train '<script>", "")
-    assert "persistence.load" in card
+    assert "files.load" in card
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from evenhand.output_distances import mean_squared_logits
-from evenhand.search.found import DistanceGain
+from evenhand.search.first_layer import split
 from evenhand.search.paths import PlainPath, ReLUPath, SplitPath, beside
-from evenhand.search.split import split
+from evenhand.search.worst_cases import DistanceGain
 
 N, D, K = 11, 5, 2
 

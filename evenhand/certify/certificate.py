@@ -1,0 +1,108 @@
+"""What certify() returns: bounds on R(h) from both sides, and what may be said from them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand.dual.confidence import clopper_pearson_lower, clopper_pearson_upper
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """R(h) between ``lower`` and ``upper`` with the stated confidence (both at once), for the population that the
+    held-out people were drawn from and every x' in the bounds. ``r_low`` and ``r_high`` bracket the sample's own R."""
+
+    r_low: float
+    r_high: float
+    lower: float
+    upper: float
+    lam: float
+    range: float  # r_lam(x) of every x in the bounds is at most this
+    everywhere: float  # every single x in the bounds is (eps, everywhere)-fair
+    eps: float
+    n: int
+    confidence: float
+    distance: str  # which d_Y
+    each_low: Array = field(repr=False)  # (n,) d_Y within d_X <= eps is at least this for each held-out person
+    each_high: Array = field(repr=False)  # (n,) and at most this
+    tuning_rows: int = 0
+    seconds: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """r_high / r_low: 1 is exact."""
+        return self.r_high / self.r_low if self.r_low > 0 else float("inf" if self.r_high > 0 else 1)
+
+    def is_dif(self, delta: float) -> bool | Literal["undecided"]:
+        """Is h (eps, delta)-distributionally individually fair? True and False hold with the stated confidence."""
+        if self.upper <= delta:
+            return True
+        return False if self.lower > delta else "undecided"
+
+    def share_unfair(self, tau: float) -> tuple[float, float]:
+        """Bounds, at the stated confidence, on the share of people for whom some x' with d_X <= eps has d_Y > tau."""
+        if len(self.each_low) != self.n:
+            raise ValueError("each=False kept nothing for each person; certify with each=True to count them")
+        alpha = (1 - self.confidence) / 2
+        surely, perhaps = int((self.each_low > tau).sum()), int((self.each_high > tau).sum())
+        return clopper_pearson_lower(surely, self.n, alpha), clopper_pearson_upper(perhaps, self.n, alpha)
+
+    def __str__(self) -> str:
+        return (
+            f"With {self.confidence:.0%} confidence {self.lower:.3g} <= R(h) <= {self.upper:.3g} at eps={self.eps:g} "
+            f"({self.distance}; n={self.n:,} held-out individuals, every x' within the bounds)"
+        )
+
+    __repr__ = __str__
+
+    def to_json(self) -> str:
+        """All numbers, the per-person bounds included, as JSON."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        for name in ("each_low", "each_high"):
+            values[name] = [float(v) for v in values[name]]
+        return json.dumps({**values, "gap": self.gap if np.isfinite(self.gap) else None, "statement": str(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Reads what ``to_json`` wrote."""
+        values = json.loads(text)
+        for name in ("each_low", "each_high"):
+            values[name] = np.array(values[name], dtype=np.float64)
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True, repr=False)
+class Individuals:
+    """For each person: sup of d_Y over x' with d_X(x, x') <= eps lies between ``lower`` and ``upper``; ``witness`` is
+    an x' that reaches ``lower``, in the units that the model sees."""
+
+    lower: Array
+    upper: Array
+    witness: Array  # (n, d)
+    d_x: Array  # (n,) of the witness
+    eps: float
+    distance: str
+    frame_of: pd.DataFrame | None = field(default=None, repr=False)  # witness in the user's own units
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.lower):,} individuals at eps={self.eps:g} ({self.distance}): within d_X <= eps the output "
+            f"moves by {self.lower.mean():.3g} to {self.upper.mean():.3g} on average, and by at most "
+            f"{self.upper.max(initial=0):.3g}"
+        )
+
+    __repr__ = __str__
+
+    def frame(self) -> pd.DataFrame:
+        """One line a person: lower, upper, d_X of the witness, and the witness."""
+        head = pd.DataFrame({"lower": self.lower, "upper": self.upper, "d_X": self.d_x})
+        witness = self.frame_of if self.frame_of is not None else pd.DataFrame(self.witness).add_prefix("x")
+        return pd.concat([head, witness.reset_index(drop=True)], axis=1)

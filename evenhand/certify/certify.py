@@ -1,0 +1,366 @@
+"""certify(): bounds on R(h) from both sides, as a statement with a confidence.
+
+The reasoning is in docs/certificates.md. In one line: for lam and a bound rbar >= r_lam fixed before the held-out
+people are looked at, R(h) <= lam*eps + E rbar(X), by weak duality, and the mean of rbar over held-out people bounds
+its expectation.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from torch import Tensor
+
+from evenhand.audit import check_inside, parts_of
+from evenhand.bounds.branch import Bracket, bracket, default_cells
+from evenhand.bounds.crown import crown_upper, output_change, output_range
+from evenhand.bounds.layers import affine_layers, forward
+from evenhand.bounds.problem import Problem
+from evenhand.bounds.quadratic_dual import Multipliers, fits
+from evenhand.bounds.readout import Readout, readout
+from evenhand.bounds.solver import Solver
+from evenhand.bounds.tuning import tune, uniform_bound, unpinned
+from evenhand.certify.certificate import Certificate, Individuals
+from evenhand.certify.finite import certify_variations
+from evenhand.certify.people import Known
+from evenhand.domain import Box
+from evenhand.dual.confidence import UpperBound, betting_upper
+from evenhand.dual.moves import choose_move
+from evenhand.dual.pool import Pool
+from evenhand.dual.running import BlockMeans, Hinges
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.judged import Subject
+from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.search.thorough import Attack, candidates, plan
+from evenhand.variations import Variations
+
+CROWN_COLUMNS = 8  # with more columns than this CROWN over the whole of Dom is never tighter, so it is not run
+CHUNK = 4096  # people looked at together
+NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
+
+
+class _Prepared(NamedTuple):
+    subject: Subject
+    problem: Problem
+    readout: Readout
+    attack: Attack
+    solver: Solver
+    x_tune: Tensor
+    lams: list[float]
+
+
+def certify(
+    model: Any,
+    x_held_out: Any,
+    fair_metric: FairMetric | None = None,
+    eps: float = 0.1,
+    bounds: Any = None,
+    x_tune: Any = None,
+    *,
+    x_train: Any = None,
+    confidence: float = 0.95,
+    output_distance: OutputDistance = mean_squared_logits,
+    interval: UpperBound = betting_upper,
+    d_y_max: float | None = None,
+    distinct_people: bool = False,
+    tune_rows: int = 40,
+    tune_steps: int = 120,
+    start: Multipliers | None = None,
+    rounds: int = 6,
+    each: bool = True,
+    progress: bool = False,
+) -> Certificate:
+    """Bound R(h) from both sides with a confidence.
+
+    model: an estimator of ours, a Pipeline that ends in one, or an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d,
+    Identity and Flatten layers. x_held_out: people drawn independently, not used for training or tuning. x_tune: other
+    people, on whom the multipliers are chosen; without it the first fifth of the held-out rows is used for that and for
+    nothing else. bounds: (low, high) or a Box; every held-out row must lie inside. ``Variations`` in place of the rows
+    ask for the exact worst case over these finite sets, for any model (``d_y_max`` bounds the output distance then).
+
+    Held-out people who do not fit in memory come as an iterable of parts, with x_tune beside it. each=False keeps
+    nothing for each person, so that memory does not grow with their number.
+
+    start: multipliers to tune from besides the general ones, such as those of ``certified_fine_tune``; estimators
+    bring their own. They must not depend on the held-out people.
+
+    interval is one of betting_upper, empirical_bernstein_upper and hoeffding_upper: choose it before you see a result.
+    Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
+    data without labels, their values; distinct_people=True vouches that equal values are different people.
+    """
+    if isinstance(x_held_out, Variations):
+        return certify_variations(
+            model, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max
+        )
+    began = time.perf_counter()
+    x_tune, x_held_out = _separate(x_tune, x_held_out)
+    known = [] if distinct_people else [Known(x_tune, "x_tune"), Known(x_train, "x_train")]
+    n = len(x_held_out) if hasattr(x_held_out, "__len__") else NOMINAL_ROWS
+    if hasattr(x_held_out, "__len__"):
+        for other in known:
+            other.refuse(x_held_out)
+        known = []
+    prepared = _prepare(
+        model, x_tune, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, start, progress
+    )
+    subject, problem, read, attack, solver, tuning, lams = prepared
+    alpha = 1 - confidence
+    solver, largest, everywhere = _choose_lam(solver, tuning[:tune_rows], eps, n, alpha / 2, tune_steps)
+    lam = float(solver.m.lam)
+    _say(progress, f"multipliers tuned: lam = {lam:.4g}, range {largest:.4g}")
+    move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, solver, rounds), eps)
+    pool = Pool() if each else Hinges(lams[-1], 0.0)
+    above, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans()
+    each_low, each_high = [], []
+    for part in parts_of(x_held_out, CHUNK):  # of one part: what is said of a person depends on that person only
+        for other in known:
+            other.refuse(part)
+        for rows in _encoded(subject, part):
+            check_inside(problem.box, rows)
+            found = _upper(solver, rows, rounds)
+            rbar = found.upper.clamp(max=largest).numpy()
+            d_y, d_x = _pool_distances(attack, rows, eps, lams, solver, rounds, found)
+            low, high = np.where(d_x <= eps, d_y, 0.0).max(1), read.up_each(lam * eps + rbar)
+            _check_order(0.0, 0.0, low, high)
+            above.add(rbar)
+            pool.add(d_y, d_x)
+            for means, values in zip((moved_y, moved_x), move(d_y, d_x)):
+                means.add(values)
+            if each:
+                each_low.append(low)
+                each_high.append(high)
+        _say(progress, f"{pool.n:,} individuals, R_high = {read.up(lam * eps + above.mean):.4g}")
+    if pool.n == 0:
+        raise ValueError("nobody is held out; a certificate needs at least one individual")
+    value, r_high = pool.minimise(eps).value, read.up(lam * eps + above.mean)
+    upper = read.up(lam * eps + interval(above.values, largest, alpha / 2))
+    lower = move.lower(moved_y.values, moved_x.values, eps, alpha / 2, interval)
+    _check_order(value, r_high)
+    return Certificate(
+        r_low=value,
+        r_high=r_high,
+        lower=min(lower, upper),
+        upper=upper,
+        lam=lam,
+        range=largest,
+        everywhere=read.up(min(everywhere, lam * eps + largest)),
+        eps=eps,
+        n=pool.n,
+        confidence=confidence,
+        distance=read.name,
+        each_low=np.concatenate([*each_low, np.zeros(0)]),
+        each_high=np.concatenate([*each_high, np.zeros(0)]),
+        tuning_rows=len(tuning),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def certify_individuals(
+    model: Any,
+    x: Any,
+    fair_metric: FairMetric | None = None,
+    eps: float = 0.1,
+    bounds: Any = None,
+    x_tune: Any = None,
+    *,
+    output_distance: OutputDistance = mean_squared_logits,
+    tune_rows: int = 40,
+    tune_steps: int = 120,
+    start: Multipliers | None = None,
+    rounds: int = 6,
+    progress: bool = False,
+) -> Individuals:
+    """For each person: bounds on sup d_Y over all x' in the bounds with d_X(x, x') <= eps, and an x' that comes close.
+
+    No sampling is involved, so there is no confidence and x may be anybody's; x_tune (default: x itself) only decides
+    how tight the bounds are.
+    """
+    tuning = x if x_tune is None else x_tune
+    prepared = _prepare(
+        model, tuning, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, start, progress
+    )
+    subject, problem, read, attack, solver, _, lams = prepared
+    rows = subject.encode(x)
+    check_inside(problem.box, rows)
+    lam = float(solver.m.lam)
+    found = _upper(solver, rows, rounds)
+    upper = read.up_each(np.minimum((lam * eps + found.upper).numpy(), _near(problem, rows, eps)))
+    best_y, best_x, witness = _within(attack, rows, eps, lams, found.witness)
+    _check_order(0.0, 0.0, best_y, upper)
+    return Individuals(best_y, np.maximum(upper, best_y), witness, best_x, eps, read.name, subject.decode(witness, x))
+
+
+def _prepare(
+    model: Any,
+    x_tune: Any,
+    fair_metric: FairMetric | None,
+    eps: float,
+    bounds: Any,
+    output_distance: OutputDistance,
+    tune_rows: int,
+    tune_steps: int,
+    start: Multipliers | None,
+    progress: bool,
+) -> _Prepared:
+    if not eps >= 0:
+        raise ValueError(f"eps must be at least 0; got {eps}")
+    subject = Subject.of(model)
+    layers = affine_layers(subject.module if subject.module is not None else model)
+    metric = fair_metric if fair_metric is not None else subject.fair_metric
+    if metric is None:
+        raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
+    box = Box.of(bounds if bounds is not None else subject.bounds, layers[0].weight.shape[1])
+    read = readout(output_distance, layers)
+    problem = Problem(read.layers, metric, box)
+    x = subject.encode(x_tune)
+    check_inside(box, x)
+    _check_folding(subject, layers, x[:64])
+    attack = Attack(subject.outputs, problem, output_distance, differentiable=True, neighbours=x[:256])
+    lams = plan(attack, x[:128], eps)
+    say = (lambda text: _say(True, text)) if progress else None
+    start = start if start is not None else _trained_multipliers(model)
+    tuned = tune(problem, x[:tune_rows], max(eps, 1e-9), steps=tune_steps, progress=say)
+    if start is not None and fits(problem, start):
+        again = tune(problem, x[:tune_rows], max(eps, 1e-9), steps=tune_steps, start=start, progress=say)
+        tuned = again if again.value < tuned.value else tuned
+    return _Prepared(subject, problem, read, attack, Solver(problem, tuned.multipliers), x, lams)
+
+
+def _trained_multipliers(model: Any) -> Multipliers | None:
+    """What certified training left behind; it has not seen the held-out people either."""
+    found = getattr(model[-1] if isinstance(model, Pipeline) else model, "multipliers_", None)
+    return found if isinstance(found, Multipliers) else None
+
+
+def _choose_lam(
+    solver: Solver, x_tune: Tensor, eps: float, n: int, alpha: float, steps: int
+) -> tuple[Solver, float, float]:
+    """On tuning rows: the lam whose confidence bound should be smallest. A larger lam than the tuned one costs eps
+    times the difference, but the range b of r_lam, which the confidence bound pays for with about b log(1/alpha) / n,
+    falls. Also returns b, and the bound that holds for every x in Dom."""
+    problem, m = solver.problem, solver.m
+    hull = unpinned(problem)
+    joint = uniform_bound(hull, max(eps, 1e-9), steps=3 * steps)
+    ceiling = output_range(problem)
+    best: tuple[float, Solver, float] | None = None
+    for factor in (1.0, 1.1, 1.4):
+        trial = Solver(problem, Multipliers(m.lam * factor, m.eta, m.gam, m.th))
+        lam = float(trial.m.lam)
+        largest = min(uniform_bound(hull, 0.0, lam, joint.multipliers, steps=steps).value, ceiling)
+        mean = bracket(trial, x_tune, rounds=3).upper.clamp(max=largest).mean().item()
+        expected = lam * eps + mean + (math.log(1 / alpha) + 0.5) * largest / n
+        if best is None or expected < best[0]:
+            best = expected, trial, largest
+    assert best is not None
+    return best[1], best[2], joint.value
+
+
+def _upper(solver: Solver, x: Tensor, rounds: int) -> Bracket:
+    """The smallest of the upper bounds that apply."""
+    found = bracket(solver, x, rounds=rounds)
+    if solver.problem.d > CROWN_COLUMNS:
+        return found
+    lam = float(solver.m.lam)
+    crown = crown_upper(solver.problem, x, lam, default_cells(solver.problem), rounds=8)
+    return replace(found, upper=torch.maximum(torch.minimum(found.upper, crown), found.lower))
+
+
+def _near(problem: Problem, x: Tensor, eps: float, chunk: int = 64) -> NDArray[np.float64]:
+    """CROWN's bound of sup d_Y within d_X <= eps, cell by cell."""
+    upper = []
+    cells = [{0: 1, 1: 16, 2: 4}.get(problem.k, 1)] * problem.k
+    for start in range(0, len(x), chunk):
+        rows = x[start : start + chunk]
+        grid = problem.grid(len(rows), cells)
+        with torch.no_grad():
+            radius = torch.full((len(grid),), eps**0.5, dtype=torch.float64)
+            low, high = output_change(problem, rows, grid, radius)
+        value = torch.maximum(low.square(), high.square()).sum(1)
+        upper.append(torch.zeros(len(rows), dtype=torch.float64).scatter_reduce(0, grid.person, value, "amax"))
+    return torch.cat(upper).numpy()
+
+
+def _pool_distances(
+    attack: Attack, x: Tensor, eps: float, lams: list[float], solver: Solver, rounds: int, found: Bracket | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """d_Y and d_X of all candidates: (n, m) each; the branch and bound's own worst cases among them."""
+    found = found if found is not None else bracket(solver, x, rounds=rounds)
+    parts = []
+    for start in range(0, len(x), 512):
+        rows = x[start : start + 512]
+        points = torch.cat([candidates(attack, rows, eps, lams), found.witness[start : start + 512, None]], 1)
+        parts.append(attack.distances(rows, points))
+    return torch.cat([p[0] for p in parts]).numpy(), torch.cat([p[1] for p in parts]).numpy()
+
+
+def _within(
+    attack: Attack, x: Tensor, eps: float, lams: list[float], witness: Tensor
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """The best candidate with d_X <= eps of each person; dearer ones are first moved towards x."""
+    ys, xs, points = [], [], []
+    for start in range(0, len(x), 512):
+        rows = x[start : start + 512]
+        found = torch.cat([candidates(attack, rows, eps, lams), witness[start : start + 512, None]], 1)
+        base = rows[:, None].expand_as(found).clone()
+        base[..., attack.geometry.pinned] = found[..., attack.geometry.pinned]
+        base = torch.where((attack.d_x(base - rows[:, None]) <= eps)[..., None], base, rows[:, None])
+        price = attack.d_x(found - base).clamp(min=1e-300)
+        share = (0.999999 * eps / price).sqrt().clamp(max=1.0)[..., None]
+        found = attack.geometry.box.round(base + share * (found - base))
+        d_y, d_x = attack.distances(rows, found)
+        best = torch.where(d_x <= eps, d_y, torch.zeros_like(d_y)).max(1)
+        chosen = found[torch.arange(len(rows)), best.indices]
+        stay = best.values <= 0
+        ys.append(best.values)
+        xs.append(torch.where(stay, torch.zeros_like(best.values), d_x[torch.arange(len(rows)), best.indices]))
+        points.append(torch.where(stay[:, None], rows, chosen))
+    return torch.cat(ys).numpy(), torch.cat(xs).numpy(), torch.cat(points).numpy()
+
+
+def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any]:
+    if x_tune is not None:
+        return x_tune, x_held_out
+    if not hasattr(x_held_out, "__len__"):
+        raise ValueError("x_tune is needed when the held-out people come in parts: give other people to tune on")
+    count = len(x_held_out) // 5
+    if count < 10:
+        raise ValueError(
+            f"x_tune is needed with only {len(x_held_out)} held-out rows: the multipliers must be chosen on other "
+            "people; give x_tune, or at least 50 held-out rows, the first fifth of which is then used for tuning"
+        )
+    take = x_held_out.iloc if hasattr(x_held_out, "iloc") else x_held_out
+    return take[:count], take[count:]
+
+
+def _encoded(subject: Subject, part: Any) -> Iterator[Tensor]:
+    x = subject.encode(part)
+    for start in range(0, len(x), CHUNK):
+        yield x[start : start + CHUNK]
+
+
+def _check_folding(subject: Subject, layers: Any, x: Tensor) -> None:
+    with torch.no_grad():
+        gap = (subject.outputs(x) - forward(layers, x)).abs().max().item() if len(x) else 0.0
+    if gap > 1e-6:
+        raise RuntimeError(f"the folded layers differ from the model by {gap:.3g}; please report this model")
+
+
+def _check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: Any = 0.0) -> None:
+    if r_low > r_high * (1 + 1e-7) + 1e-9 or bool(np.any(each_low > each_high * (1 + 1e-7) + 1e-9)):
+        raise RuntimeError(
+            f"a lower bound ({r_low:.6g}) lies above an upper one ({r_high:.6g}): please report this model"
+        )
+
+
+def _say(progress: bool, text: str) -> None:
+    if progress:
+        print(f"certify: {text}", file=sys.stderr)

@@ -1,0 +1,112 @@
+"""What an audit or a certificate of a stream keeps: as much for ten million people as for a hundred thousand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.dual.pool import PoolValue, checked_distances, envelope
+
+
+class BlockMeans:
+    """Values of independent people, for a confidence bound, in at most ``limit`` numbers.
+
+    Beyond ``limit`` people, neighbours are averaged in blocks of two, then four, and so on. Means of blocks of one size
+    are independent, lie in the same range and have the same expectation, so every confidence bound for a mean holds
+    for them; one that follows the variance, which falls as the number does, is hardly wider. The size of the blocks
+    depends on the number of people only, never on their values; people of a last, unfilled block take no part.
+    """
+
+    def __init__(self, limit: int = 2**17) -> None:
+        if limit < 2 or limit % 2:
+            raise ValueError(f"limit must be an even number, at least 2; got {limit}")
+        self.limit, self.block, self.n, self.total = limit, 1, 0, 0.0
+        self._blocks: list[NDArray[np.float64]] = []
+        self._stored = 0
+        self._rest = np.zeros(0)  # fewer than a block
+
+    def add(self, values: ArrayLike) -> None:
+        fresh = np.asarray(values, dtype=np.float64).ravel()
+        self.n += len(fresh)
+        self.total += float(fresh.sum())
+        fresh = np.concatenate([self._rest, fresh])
+        while len(fresh):
+            room = (self.limit - self._stored) * self.block
+            whole = min(len(fresh), room) // self.block * self.block
+            if whole:
+                self._blocks.append(fresh[:whole].reshape(-1, self.block).mean(axis=1))
+                self._stored += whole // self.block
+            fresh = fresh[whole:]
+            if self._stored < self.limit:
+                break
+            if len(fresh):  # full, and more to come
+                self._blocks = [np.concatenate(self._blocks).reshape(-1, 2).mean(axis=1)]
+                self._stored, self.block = self._stored // 2, 2 * self.block
+        self._rest = fresh
+
+    @property
+    def mean(self) -> float:
+        """Of everybody."""
+        return self.total / self.n
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The values themselves up to ``limit`` people, means of blocks beyond."""
+        return np.concatenate([*self._blocks, np.zeros(0)])
+
+
+class Hinges:
+    """A ``Pool`` in bounded memory: its value from below, within about one part in ten thousand.
+
+    max_j (d_Y_j - lam * d_X_j) of a person is a sum of hinges, one for each piece of the upper envelope: piece j adds
+    (g_j - g_{j-1}) - lam * (c_j - c_{j-1}) as long as lam is below its slope. Summed up between the points of a fixed
+    grid of lam, the pieces give the pooled function and its slope exactly at every point of the grid. It is convex, so
+    it lies above its tangents there, and where the two tangents about the minimum cross is a lower bound of it.
+    """
+
+    def __init__(self, lam: float, tau: float, points: int = 8192) -> None:
+        """lam: about where the minimum is expected; the grid spans sixteen powers of ten about it."""
+        middle = lam if np.isfinite(lam) and lam > 0 else 1.0
+        self.lams = np.concatenate([[0.0], middle * np.geomspace(1e-8, 1e8, points - 1)])
+        self.tau, self.n = tau, 0
+        self._gain, self._cost, self._above = (np.zeros(points + 1) for _ in range(3))
+        self._free = 0.0  # gain of moves that cost nothing, which no lam outweighs
+
+    def add(self, d_y: ArrayLike, d_x: ArrayLike) -> None:
+        """New individuals with their candidates: two arrays (n, m)."""
+        gain, cost = checked_distances(d_y, d_x)
+        row, g, c = envelope(gain, cost)
+        inner = np.flatnonzero(row[1:] == row[:-1]) + 1  # every person's first point is (0, 0)
+        more_g, more_c = g[inner] - g[inner - 1], c[inner] - c[inner - 1]
+        slope = np.divide(more_g, more_c, out=np.full(len(inner), np.inf), where=more_c > 0)
+        place = np.searchsorted(self.lams, slope)  # the lams before it lie below the slope
+        size = len(self._gain)
+        self._gain += np.bincount(place, more_g, minlength=size)
+        self._cost += np.bincount(place, more_c, minlength=size)
+        self._free += float(more_g[np.isinf(slope)].sum())
+        crosses = (g[inner] > self.tau) & (g[inner - 1] <= self.tau)
+        self._above += np.bincount(place[crosses], minlength=size)
+        self.n += len(gain)
+
+    def minimise(self, eps: float) -> PoolValue:
+        """A lower bound of the pool's value, and the lam where it is reached."""
+        if self.n == 0:
+            raise ValueError("the pool is empty: add the candidates of at least one individual")
+        start = np.append(_after(self._gain), self._free) / self.n  # the tangents, and the limit of large lam
+        slope = eps - np.append(_after(self._cost), 0.0) / self.n
+        first = int(np.argmax(slope >= 0))  # slopes rise with lam, the last one is eps
+        if first == 0:
+            return PoolValue(float(start[0]), 0.0)
+        lam = float((start[first] - start[first - 1]) / (slope[first - 1] - slope[first]))
+        return PoolValue(float(start[first] + slope[first] * lam), lam)
+
+    def share_above(self, lam: float) -> float:
+        """Share of individuals whose d_Y at lam is above tau, at the point of the grid next to lam."""
+        return float(_after(self._above)[np.abs(self.lams - lam).argmin()] / self.n)
+
+
+def _after(sums: NDArray[Any]) -> NDArray[Any]:
+    """At each point of the grid, the sum of what lies beyond it."""
+    return sums[::-1].cumsum()[::-1][1:]

@@ -1,0 +1,279 @@
+"""SenSTIR (Bower et al. 2021): rankings that treat similar items similarly.
+
+A scoring model ranks the items of a query by the Plackett-Luce policy: items are drawn one after the other, with
+probability proportional to exp(score). Training maximises the expected NDCG of the policy and adds rho * R(h) with
+the same search as for classifiers. Fair distance and output distance of a query are means over its items, so the
+worst case of a query is made of the worst cases of its items. (The paper also lets items of two queries be matched in
+any order, which only matters for a search among other queries, not for perturbations of one.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike
+from scipy.stats import kendalltau
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from evenhand.estimators.base import mlp
+from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, learn_metric
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.objectives.batch import Batch, Objective
+from evenhand.output_distances import squared_error
+from evenhand.regularizer import FairRegularizer, gradient_rule
+from evenhand.search.mode import mode_free
+from evenhand.search.worst_cases import Search
+from evenhand.training.loop import train
+
+__all__ = ["Items", "SenSTIR", "SenSTIRRanker", "ndcg", "rank_consistency", "synthetic_ranking"]
+
+FAR_BELOW = -1e9  # the score of a place without an item
+
+
+def ndcg(relevance: ArrayLike, scores: ArrayLike, query: ArrayLike, *, k: int | None = None) -> float:
+    """Mean NDCG over the queries that have a relevant item: gain 2^relevance - 1, discount 1 / log2(1 + rank).
+
+    >>> ndcg([1, 0], [0.2, 0.9], [7, 7])
+    0.6309297535714575
+    """
+    values = []
+    for rows in _queries(query, len(np.asarray(scores))):
+        gain = np.exp2(np.asarray(relevance, dtype=np.float64)[rows]) - 1
+        discount = 1 / np.log2(2 + np.arange(len(rows)))
+        discount[len(rows) if k is None else k :] = 0
+        ideal = np.sort(gain)[::-1] @ discount
+        if ideal > 0:
+            values.append(gain[np.argsort(-np.asarray(scores)[rows], kind="stable")] @ discount / ideal)
+    if not values:
+        raise ValueError("no query has an item of positive relevance: NDCG is not defined")
+    return float(np.mean(values))
+
+
+def rank_consistency(scores: ArrayLike, scores_other: ArrayLike, query: ArrayLike) -> float:
+    """Mean over the queries of Kendall's tau between two rankings of their items, 1 for equal rankings.
+
+    >>> round(rank_consistency([3.0, 2.0, 1.0], [3.0, 1.0, 2.0], [0, 0, 0]), 6)
+    0.333333
+    """
+    a, b = np.asarray(scores), np.asarray(scores_other)
+    values = [kendalltau(a[rows], b[rows]).statistic for rows in _queries(query, len(a)) if len(rows) > 1]
+    if not values or np.isnan(values).any():
+        raise ValueError("rank consistency needs queries of two items or more whose scores are not all equal")
+    return float(np.mean(values))
+
+
+class SenSTIR(Objective):
+    """1 - E[NDCG under the policy] + rho * R(h), on batches of queries.
+
+    ``batch.x`` is (queries, items, d) and ``batch.y`` the relevance (queries, items), NaN where there is no item.
+    The value is the mean over ``samples`` drawn rankings; its gradient is REINFORCE's with their mean as baseline.
+    """
+
+    def __init__(
+        self,
+        regularizer: FairRegularizer | None,
+        rho: float,
+        samples: int = 16,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(None)
+        if not rho >= 0 or samples < 2:
+            raise ValueError(f"rho must be zero or positive and samples 2 or more; got {rho} and {samples}")
+        self.regularizer, self.rho, self.samples, self.generator = regularizer, float(rho), samples, generator
+
+    def plain(self, model: nn.Module, batch: Batch) -> Tensor:
+        there = ~batch.y.isnan()
+        return self._loss(model(batch.x[there]), batch.y, there)
+
+    def forward(self, model: nn.Module, batch: Batch) -> Tensor:
+        there = ~batch.y.isnan()
+        items = batch.x[there]
+        if self.rho == 0 or self.regularizer is None:
+            loss = self._loss(model(items), batch.y, there)
+            self.last = {"loss": loss.detach()}
+            return loss
+        fair = self.regularizer.evaluate(model, items)
+        loss = self._loss(fair.h_x if mode_free(model) else model(items), batch.y, there)
+        self.last = {
+            "loss": loss.detach(),
+            "regularizer": fair.value.detach(),
+            "lam": self.regularizer.lam.clone(),
+            "d_x": fair.d_x,
+            "d_y": fair.d_y.detach(),
+        }
+        return loss + self.rho * fair.value
+
+    def _loss(self, h: Tensor, y: Tensor, there: Tensor) -> Tensor:
+        scores = torch.full_like(y, FAR_BELOW, dtype=h.dtype).masked_scatter(there, h[:, 0])
+        return policy_loss(scores, y, self.samples, self.generator)
+
+
+def policy_loss(scores: Tensor, y: Tensor, samples: int, generator: torch.Generator | None = None) -> Tensor:
+    """1 - E[NDCG] of the Plackett-Luce policy, (q, m), (q, m) -> scalar, from drawn rankings.
+
+    The value is that of the draws, the gradient that of the expectation: mean of (NDCG - baseline) * grad log P.
+    """
+    there = ~y.isnan()
+    uniform = torch.rand((samples, *y.shape), generator=generator, device=y.device, dtype=scores.dtype)
+    noise = -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))  # Gumbel: sorting by score + noise draws from PL
+    ranking = (scores.detach() + noise).argsort(dim=-1, descending=True)  # (s, q, m)
+    gain = torch.where(there, torch.exp2(torch.nan_to_num(y)) - 1, 0.0).to(scores.dtype)
+    discount = 1 / torch.log2(2 + torch.arange(y.shape[1], device=y.device, dtype=scores.dtype))
+    ideal = gain.sort(dim=-1, descending=True).values @ discount
+    reached = gain.expand(samples, -1, -1).gather(2, ranking) @ discount
+    value = torch.where(ideal > 0, reached / ideal.clamp(min=1e-12), 1.0)  # nothing relevant: every order is ideal
+    log_p = log_probability(scores.expand(samples, -1, -1).gather(2, ranking))
+    advantage = (value - value.mean(dim=0, keepdim=True)) * samples / (samples - 1)
+    surrogate = -(advantage * log_p).mean()
+    return 1 - value.mean() + surrogate - surrogate.detach()
+
+
+def log_probability(ranked: Tensor) -> Tensor:
+    """log P of a ranking under Plackett-Luce, from the scores in ranked order (..., m) -> (...)."""
+    rest = torch.logcumsumexp(ranked.flip(-1), dim=-1).flip(-1)  # log of the sum over what is still to be drawn
+    return torch.where(ranked > FAR_BELOW / 2, ranked - rest, 0.0).sum(dim=-1)
+
+
+class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
+    """A scoring model for ranking that treats similar items similarly.
+
+    Parameters as for ``SenSeIClassifier``; rho = 0 is plain training. ``fit(X, y, query)`` takes one row for each
+    item, its relevance, and the query that it belongs to. Fitted: ``module_`` gives a score (n, 1).
+    """
+
+    def __init__(
+        self,
+        fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None,
+        hidden: tuple[int, ...] = (),
+        rho: float = 1.0,
+        eps: float = 0.01,
+        bounds: Any = "data",
+        random_state: Any = None,
+        *,
+        search: Search | None = None,
+        lam: float = 1.0,
+        samples: int = 16,
+        steps: int = 1000,
+        batch_size: int = 32,
+        lr: float = 1e-2,
+        progress: bool = False,
+    ) -> None:
+        self.fair_metric = fair_metric
+        self.hidden = hidden
+        self.rho = rho
+        self.eps = eps
+        self.bounds = bounds
+        self.random_state = random_state
+        self.search = search
+        self.lam = lam
+        self.samples = samples
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, query: Any) -> Self:
+        """Train on items X (n, d), their relevance (n,) and their queries (n,); ``batch_size`` counts queries."""
+        check_frame(X)
+        values, relevance = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
+        if relevance.min() < 0:
+            raise ValueError("relevance must be zero or positive: NDCG has the gain 2^relevance - 1")
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        x, target = pad(values, relevance, query)
+        items = torch.as_tensor(values)
+        self.fair_metric_ = learn_metric(self.fair_metric, X, values.shape[1])
+        if self.bounds is None or (isinstance(self.bounds, str) and self.bounds == "data"):
+            self.bounds_ = None if self.bounds is None else data_bounds(items)
+        else:
+            self.bounds_ = given_bounds(self.bounds, items, None)
+        self.module_ = mlp(values.shape[1], self.hidden, 1, torch.Generator().manual_seed(seed))
+        regularizer = FairRegularizer(
+            self.fair_metric_,
+            self.eps,
+            self.bounds_,
+            squared_error,
+            self.search,
+            gradient_rule(self.lr * self.rho),
+            self.lam,
+            torch.Generator().manual_seed(seed + 1),
+        )
+        generator = torch.Generator().manual_seed(seed + 2)
+        history = train(
+            self.module_,
+            SenSTIR(regularizer, self.rho, self.samples, generator),
+            x,
+            target,
+            steps=self.steps,
+            batch_size=self.batch_size,
+            lr=self.lr,
+            balanced=False,
+            generator=generator,
+            progress=self.progress,
+        )
+        self.module_.eval()
+        self.history_ = pd.DataFrame(history.records)
+        return self
+
+    @torch.no_grad()
+    def predict(self, X: Any) -> np.ndarray:
+        """The score of each item; a larger score ranks before."""
+        check_is_fitted(self, "module_")
+        check_frame(X)
+        x = torch.as_tensor(validate_data(self, X, dtype=np.float32, reset=False))
+        scores: np.ndarray = self.module_(x)[:, 0].double().numpy()
+        return scores
+
+    def score(self, X: Any, y: Any, query: Any) -> float:
+        """NDCG."""
+        return ndcg(y, self.predict(X), query)
+
+
+def pad(X: np.ndarray, relevance: np.ndarray, query: Any) -> tuple[Tensor, Tensor]:
+    """Items grouped by query: (queries, items, d) and the relevance (queries, items), NaN where there is no item."""
+    groups = list(_queries(query, len(X)))
+    longest = max(len(rows) for rows in groups)
+    x = torch.zeros(len(groups), longest, X.shape[1])
+    y = torch.full((len(groups), longest), float("nan"))
+    for i, rows in enumerate(groups):
+        x[i, : len(rows)] = torch.as_tensor(X[rows])
+        y[i, : len(rows)] = torch.as_tensor(relevance[rows], dtype=torch.float32)
+    return x, y
+
+
+def _queries(query: Any, n: int) -> Iterator[np.ndarray]:
+    """The rows of each query."""
+    ids = np.asarray(query)
+    if ids.shape != (n,) or n == 0:
+        raise ValueError(f"query must name the query of each of the {n} items; got shape {ids.shape}")
+    order = np.argsort(ids, kind="stable")
+    yield from np.split(order, np.flatnonzero(ids[order][1:] != ids[order][:-1]) + 1)
+
+
+class Items(NamedTuple):
+    """Items of a ranking task: features, relevance 0 to 4, and the query of each."""
+
+    X: pd.DataFrame
+    y: np.ndarray
+    query: np.ndarray
+
+
+def synthetic_ranking(n_queries: int = 200, n_items: int = 10, seed: int = 0, *, bias: float = 0.7) -> Items:
+    """A task whose relevance labels favour a group: merit = skill + experience decides, plus ``bias`` for group 1.
+
+    Columns: skill, experience, proxy (a shifted copy of the group with noise) and group (0 or 1).
+    """
+    rng = np.random.default_rng(seed)
+    n = n_queries * n_items
+    skill, experience, group = rng.normal(size=n), rng.normal(size=n), rng.integers(0, 2, n)
+    proxy = group - 0.5 + 0.5 * rng.normal(size=n)
+    merit = skill + experience + bias * (2 * group - 1) + 0.3 * rng.normal(size=n)
+    y = np.digitize(merit, [-1.5, 0.0, 1.0, 2.0])
+    X = pd.DataFrame({"skill": skill, "experience": experience, "proxy": proxy, "group": group.astype(float)})
+    return Items(X, y, np.repeat(np.arange(n_queries), n_items))

@@ -1,0 +1,175 @@
+"""Training for the certificate: the upper bound of R(h) is differentiable in the weights, so it can be minimised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenhand.bounds.branch import default_cells
+from evenhand.bounds.layers import Layer, differentiable_layers
+from evenhand.bounds.problem import Problem
+from evenhand.bounds.quadratic_dual import Multipliers, curvature, make_rows, start_multipliers
+from evenhand.bounds.readout import readout
+from evenhand.bounds.solver import Solver, penalty
+from evenhand.bounds.tuning import differentiable_value, tune
+from evenhand.domain import Box
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.output_distances import mean_squared_logits
+
+BARRIER = 1e-3
+TRIED = 4  # cells of each person whose bound is worked out in full
+
+
+class CertifiedRegularizer(nn.Module):
+    """An upper bound of R(h) on the batch, to be added to a loss: ``loss + rho_c * certified(model, x)``.
+
+    model: an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten layers. The multipliers of the
+    bound are parameters of this module: give them to the optimiser, with a step of about 0.05. Where a step of the
+    weights leaves S > 0, they are raised until it holds again, so that the value is always a true upper bound.
+    """
+
+    log_multipliers: nn.ParameterList
+
+    def __init__(self, fair_metric: FairMetric, eps: float, bounds: Any, model: nn.Module, iterations: int = 8) -> None:
+        super().__init__()
+        self.fair_metric, self.eps, self.iterations = fair_metric, eps, iterations
+        self.box = Box.of(bounds, fair_metric.d)
+        start = start_multipliers(self._problem(model))
+        self.log_multipliers = nn.ParameterList([t.detach().log() for t in start.tensors()])
+
+    @property
+    def lam(self) -> float:
+        return math.exp(self.log_multipliers[0].item())
+
+    def tune(self, model: nn.Module, x: Tensor, steps: int = 80) -> None:
+        """Choose the multipliers for the model as it is."""
+        problem = _frozen(self._problem(model))
+        tuned = tune(problem, x.detach().to(torch.float64), self.eps, steps=steps, iterations=6, refine=False)
+        with torch.no_grad():
+            for log, value in zip(self.log_multipliers, tuned.multipliers.tensors(), strict=True):
+                log.copy_(value.log())
+
+    def multipliers(self, model: nn.Module) -> Multipliers:
+        """The multipliers as they are, fit for this model: a start for the tuning of its certificate."""
+        self._keep_positive_definite(self._problem(model))
+        return self._multipliers().map(lambda t: t.detach().clone())
+
+    def forward(self, model: nn.Module, x: Tensor) -> Tensor:
+        """lam*eps + mean over the batch of an upper bound of r_lam: a scalar, float64."""
+        problem = self._problem(model)
+        x = x.detach().to(device="cpu", dtype=torch.float64)
+        self._keep_positive_definite(problem)
+        m = self._multipliers()
+        s = curvature(problem, m)
+        root = torch.linalg.cholesky(s)
+        units = penalty(problem, m)
+        with torch.no_grad():
+            fixed = _frozen(problem)
+            solver = Solver(fixed, m.map(torch.Tensor.detach), verify=False)
+            rows = make_rows(fixed, x, fixed.grid(len(x), default_cells(problem)))
+            u, _ = solver.improve(rows, None, self.iterations)
+            few = _largest(solver.value(rows, u), len(x), TRIED)  # then a better bound for the cells that may be worst
+            rows, u = rows[few], u[few]
+            u, _ = solver.improve(rows, u, 3 * self.iterations)
+            worst = _largest(solver.value(rows, u), len(x), 1)
+            relative, cells = u[worst] / units, rows.cells[worst]
+        value = differentiable_value(problem, m, root, make_rows(problem, x, cells), relative * units)
+        bound: Tensor = m.lam * self.eps + value.clamp(min=0).mean()
+        barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()
+        # adds nothing to the value, only a slope away from singular S
+        slope: Tensor = BARRIER * bound.detach() * (barrier - barrier.detach())
+        return bound + slope
+
+    def _problem(self, model: nn.Module) -> Problem:
+        layers = readout(mean_squared_logits, differentiable_layers(model)).layers
+        return Problem(layers, self.fair_metric, self.box)
+
+    def _multipliers(self) -> Multipliers:
+        values = [log.exp() for log in self.log_multipliers]
+        return Multipliers(values[0], values[1:-2], values[-2], values[-1])
+
+    @torch.no_grad()
+    def _keep_positive_definite(self, problem: Problem) -> None:
+        for _ in range(400):
+            s = curvature(problem, self._multipliers())
+            if int(torch.linalg.cholesky_ex(s - 1e-6 * torch.diag(s.diagonal())).info) == 0:
+                return
+            for i, log in enumerate(self.log_multipliers):
+                hidden = 0 < i < len(self.log_multipliers) - 2
+                log += 0.005 if hidden else 0.02
+        raise RuntimeError("the weights moved too far in one step: S cannot be made positive definite; lower the step")
+
+
+def certified_fine_tune(
+    module: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    fair_metric: FairMetric,
+    eps: float,
+    bounds: Any,
+    rho_c: float = 3.0,
+    steps: int = 250,
+    *,
+    batch_size: int = 500,
+    people: int = 24,
+    lr: float = 2e-3,
+    multiplier_lr: float = 0.05,
+    loss: Callable[[Tensor, Tensor], Tensor] = nn.functional.cross_entropy,
+    balanced: bool = True,
+    generator: torch.Generator | None = None,
+    progress: bool = False,
+) -> Multipliers:
+    """Minimise loss + rho_c * (upper bound of R(h)) over the module's weights, in place; seconds on a small net.
+
+    batch_size rows for the loss (each class equally represented when ``balanced``), ``people`` of them for the bound.
+    The multipliers follow the weights by gradient steps. Returns them, a start for the tuning of the certificate.
+    """
+    generator = generator if generator is not None else torch.Generator().manual_seed(0)
+    pick = _picker(y, batch_size, balanced, generator)
+    certified = CertifiedRegularizer(fair_metric, eps, bounds, module)
+    certified.tune(module, x[pick()[:people]], steps=80)
+    groups = [
+        {"params": list(module.parameters()), "lr": lr},
+        {"params": list(certified.parameters()), "lr": multiplier_lr},
+    ]
+    optimiser = torch.optim.Adam(groups, betas=(0.9, 0.99))
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=0.0)
+    for step in range(steps):
+        rows = pick()
+        some = rows[torch.randperm(len(rows), generator=generator)[:people]]
+        bound = certified(module, x[some])
+        fit = loss(module(x[rows]), y[rows])
+        optimiser.zero_grad(set_to_none=True)
+        (fit + rho_c * bound.to(fit.dtype)).backward()
+        optimiser.step()
+        schedule.step()
+        if progress and step % 50 == 0:
+            print(f"certified step {step}/{steps}: loss {fit.item():.4g}, bound {bound.item():.4g}")
+    return certified.multipliers(module)
+
+
+def _picker(y: Tensor, size: int, balanced: bool, generator: torch.Generator) -> Callable[[], Tensor]:
+    if not balanced or y.is_floating_point():
+        return lambda: torch.randint(len(y), (size,), generator=generator)
+    classes = [(y == c).nonzero()[:, 0] for c in torch.unique(y)]
+    each = max(1, size // len(classes))
+    return lambda: torch.cat([rows[torch.randint(len(rows), (each,), generator=generator)] for rows in classes])
+
+
+def _largest(value: Tensor, n: int, count: int) -> Tensor:
+    """The rows with the largest values of each person, who has len(value) / n rows one after the other."""
+    each = value.reshape(n, -1)
+    best = each.topk(min(count, each.shape[1]), dim=1).indices
+    return (best + torch.arange(n)[:, None] * each.shape[1]).flatten()
+
+
+def _frozen(problem: Problem) -> Problem:
+    """The same problem with plain weights."""
+    frozen = Problem.__new__(Problem)
+    frozen.__dict__.update(problem.__dict__)
+    frozen.layers = [Layer(w.detach(), b.detach()) for w, b in problem.layers]
+    return frozen

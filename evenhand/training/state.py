@@ -1,0 +1,173 @@
+"""The state of a training run: all that changes while training, and how it goes to a checkpoint and back."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenhand import ranks
+from evenhand.objectives.batch import Objective
+from evenhand.training import checkpoints
+from evenhand.training.streams import Stream
+
+Weights = tuple[dict[str, Any], dict[str, Any]]  # state of the model, state of the objective
+
+
+@dataclass
+class History:
+    """What happened during training: one record per evaluation, and how it ended."""
+
+    records: list[dict[str, float]] = field(default_factory=list)
+    steps: int = 0
+    best_step: int | None = None
+    stopped_early: bool = False
+
+
+@dataclass
+class Run:
+    """All that changes while training: what a checkpoint must hold."""
+
+    model: nn.Module
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    generator: torch.Generator | None
+    good: Weights  # of the last evaluation
+    best: Weights
+    best_value: float = math.inf
+    waited: int = 0  # evaluations since the best one
+    step: int = 0
+    finished: bool = False
+    history: History = field(default_factory=History)
+
+    @classmethod
+    def start(cls, model: nn.Module, objective: Objective, lr: float, generator: torch.Generator | None) -> Run:
+        device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        if ranks.world() > 1:  # all ranks start alike, whatever their seeds
+            generator = generator or torch.Generator(device).manual_seed(torch.initial_seed())
+            ranks.agree(model, objective, generator, *_parts(objective, torch.Generator).values())
+        optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=device.type == "cpu" and _fusable(model))
+        now = weights(model, objective)
+        return cls(model, objective, optimizer, generator, now, now)
+
+    def keep_best(self, value: float) -> None:
+        self.waited += 1
+        if value < self.best_value:
+            self.best_value, self.best, self.waited, self.history.best_step = value, self.good, 0, self.step
+
+    def save(self, path: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+        if not ranks.is_main():
+            return
+        history = vars(self.history) | {"records": self.history.records}
+        checkpoints.save(
+            path,
+            {
+                "identity": identity,
+                "step": self.step,
+                "finished": self.finished,
+                "waited": self.waited,
+                "best_value": self.best_value,
+                "history": history,
+                "weights": weights(self.model, self.objective),
+                "good": self.good,
+                "best": self.best if self.history.best_step is not None else None,
+                "optimizer": self.optimizer.state_dict(),
+                "inner": {name: inner.state_dict() for name, inner in _optimizers(self.objective).items()},
+                "random": {name: generator.get_state() for name, generator in self._generators().items()},
+                "global_random": torch.get_rng_state(),
+            },
+        )
+
+    def resume(self, path: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+        """Go on from the file, if there is one; it must be of this very run."""
+        data = ranks.broadcast_bytes(checkpoints.read_bytes(path) if ranks.is_main() else None)
+        if data is None:
+            return
+        state = checkpoints.parse(data, path)
+        theirs = state.get("identity", {})
+        other = [name for name in {**theirs, **identity} if theirs.get(name) != identity.get(name)]
+        if other:
+            raise checkpoints.CheckpointError(
+                f"{os.fspath(path)} is the checkpoint of another run: "
+                + ", ".join(
+                    f"{name} was {_short(theirs.get(name))} and is {_short(identity.get(name))}" for name in other
+                )
+                + "; give this run a file of its own"
+            )
+        self.step, self.finished = state["step"], state["finished"]
+        self.waited, self.best_value = state["waited"], state["best_value"]
+        self.history = History(**state["history"])
+        restore(self.model, self.objective, tuple(state["weights"]))
+        self.good = tuple(state["good"])
+        self.best = self.good if state["best"] is None else tuple(state["best"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        for name, inner in _optimizers(self.objective).items():
+            inner.load_state_dict(state["inner"][name])
+        for name, generator in self._generators().items():
+            generator.set_state(state["random"][name])
+        torch.set_rng_state(state["global_random"])
+
+    def _generators(self) -> dict[str, torch.Generator]:
+        own = {} if self.generator is None else {"batches": self.generator}
+        return own | _parts(self.objective, torch.Generator)
+
+
+@torch.no_grad()
+def weights(model: nn.Module, objective: nn.Module) -> Weights:
+    return copy.deepcopy(model.state_dict()), copy.deepcopy(objective.state_dict())
+
+
+def restore(model: nn.Module, objective: nn.Module, weights: Weights) -> None:
+    model.load_state_dict(weights[0])
+    objective.load_state_dict(weights[1])
+
+
+def _parts(objective: nn.Module, kind: type[Any]) -> dict[str, Any]:
+    """Generators or optimizers that an objective or its parts hold, by name: state that ``state_dict`` leaves out."""
+    return {
+        f"{name}.{key}": value
+        for name, module in objective.named_modules()
+        for key, value in vars(module).items()
+        if isinstance(value, kind)
+    }
+
+
+def _optimizers(objective: nn.Module) -> dict[str, torch.optim.Optimizer]:
+    return _parts(objective, torch.optim.Optimizer)
+
+
+def identity_of(run: Run, x: Tensor | Stream, y: Tensor | None, weight: Tensor | None) -> dict[str, Any]:
+    """What makes a run this run: data, model and objective, in short."""
+    if isinstance(x, Tensor) and y is not None:
+        data: Any = [
+            list(x.shape),
+            str(x.dtype),
+            *(_crc(t) for t in (x[:1], x[-1:], y)),
+            weight is not None and _crc(weight),
+        ]
+        if len({row[0] for row in ranks.gather([zlib.crc32(repr(data).encode())])}) > 1:
+            raise ValueError("the ranks hold different data; give every rank the same x and y, or each its own stream")
+    else:
+        data = "stream"
+    shapes = [f"{name} {tuple(t.shape)} {t.dtype}" for name, t in run.model.state_dict().items()]
+    return {"data": data, "model": shapes, "objective": [type(run.objective).__name__, *run.objective.state_dict()]}
+
+
+def _crc(values: Tensor) -> int:
+    plain = values.detach().cpu().contiguous().reshape(-1)
+    return zlib.crc32(plain.view(torch.uint8).numpy().data) if plain.numel() else 0
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _fusable(model: nn.Module) -> bool:
+    return all(p.is_floating_point() and p.dtype in (torch.float32, torch.float64) for p in model.parameters())

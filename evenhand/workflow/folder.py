@@ -1,0 +1,127 @@
+"""The folder of a run: every file written at once or not at all, finished stages kept, so that a run can go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.tables.read import TableError
+
+
+class Folder:
+    """Files of one run. ``fingerprint`` says what is being run; a folder of something else is not touched."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def open(self, fingerprint: str, overwrite: bool = False) -> bool:
+        """Start the run here, or go on with it; whether it goes on. Another run's folder is refused."""
+        if self.path.exists() and not self.path.is_dir():
+            raise TableError(f"--out {self.path} is a file; name a folder")
+        started = self.path / "stages" / "fingerprint.json"
+        if started.exists():
+            same = self._read_fingerprint(started) == fingerprint
+            if not same and not overwrite:
+                raise TableError(
+                    f"{self.path} holds another run (other data or other options); give another --out, or --overwrite"
+                )
+            if same and not overwrite:
+                return True
+            self._clear_stages()
+        elif self.path.exists() and any(self.path.iterdir()) and not overwrite:
+            raise TableError(f"{self.path} is not empty and holds no run; give another --out, or --overwrite")
+        self.write_json("stages/fingerprint.json", {"fingerprint": fingerprint})
+        return False
+
+    def stage(self, name: str, make: Callable[[], Any]) -> Any:
+        """The JSON result of a stage: read if it is there, made and kept otherwise."""
+        path = self.path / "stages" / f"{name}.json"
+        if path.exists():
+            return json.loads(path.read_text("utf-8"))
+        result = plain(make())
+        self.write_json(f"stages/{name}.json", result)
+        return result
+
+    def write_json(self, name: str, value: Any) -> None:
+        self.write(name, json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+    def write_table(self, name: str, frame: pd.DataFrame) -> None:
+        self.write(name, frame.to_csv(index=False).encode())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file atomically: it is there whole or not at all."""
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(partial, 0o644)
+            Path(partial).replace(target)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+
+    def read_json(self, name: str) -> Any:
+        path = self.path / name
+        if not path.exists():
+            raise TableError(f"{self.path} has no {name}: it is not the folder of a finished run")
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise TableError(f"{path} is damaged: {error}") from error
+
+    def _clear_stages(self) -> None:
+        for file in sorted((self.path / "stages").rglob("*"), reverse=True):
+            file.unlink() if file.is_file() else file.rmdir()
+
+    @staticmethod
+    def _read_fingerprint(path: Path) -> str:
+        try:
+            return str(json.loads(path.read_text("utf-8"))["fingerprint"])
+        except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError):
+            return ""
+
+
+def fingerprint(frame: pd.DataFrame, settings: dict[str, Any]) -> str:
+    """What a run depends on: the data and the options."""
+    digest = hashlib.sha256(json.dumps(plain(settings), sort_keys=True).encode())
+    digest.update(json.dumps([str(name) for name in frame.columns]).encode())
+    digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """The versions that made a run."""
+    found = {"python": platform.python_version(), "platform": platform.system()}
+    for name in ("evenhand", "torch", "numpy", "scipy", "scikit-learn", "pandas"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON knows it: NaN and infinities become null, arrays lists."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(item) for item in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.integer | np.bool_):
+        return value.item()
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    return str(value)

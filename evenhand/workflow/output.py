@@ -1,0 +1,82 @@
+"""The finished folder: model, metric, numbers, certificate, report, model card, and what made them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from typing import Any
+
+import pandas as pd
+
+from evenhand.report import Findings, render
+from evenhand.report.card import model_card
+from evenhand.tables.read import TableError
+from evenhand.workflow.folder import Folder, versions
+from evenhand.workflow.prepare import Problem
+from evenhand.workflow.stages import Results
+
+MODEL = "model.evenhand"
+
+
+def write_results(folder: Folder, problem: Problem, results: Results, made_by: dict[str, Any]) -> None:
+    """Everything but the report, which is made from these files alone."""
+    shutil.copyfile(folder.path / "stages" / "fair.evenhand", folder.path / f".{MODEL}")
+    (folder.path / f".{MODEL}").replace(folder.path / MODEL)
+    problem.fair_metric.save(folder.path / "metric.npz")
+    folder.write_json("metrics.json", results.metrics)
+    table = pd.DataFrame(results.frontier, columns=["rho", "accuracy", "unfairness", "front"])
+    folder.write_table("frontier.csv", table)
+    if results.certificate is not None:
+        folder.write_json("certificate.json", results.certificate)
+    folder.write_json("run.json", {**made_by, "versions": versions()})
+    write_report(folder)
+
+
+def write_report(folder: Folder) -> None:
+    """report.html and model_card.md from the files of the folder."""
+    findings = read_findings(folder)
+    folder.write("report.html", render(findings).encode())
+    folder.write("model_card.md", model_card(findings).encode())
+
+
+def read_findings(folder: Folder) -> Findings:
+    """What the report shows, from the files of a finished run."""
+    path = folder.path
+    if not path.is_dir():
+        raise TableError(f"{path} is not a folder; give the folder that evenhand train wrote")
+    metrics, made_by = folder.read_json("metrics.json"), folder.read_json("run.json")
+    certificate = folder.read_json("certificate.json") if (path / "certificate.json").exists() else None
+    table: list[dict[str, Any]] = []
+    if (path / "frontier.csv").exists():
+        with (path / "frontier.csv").open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                numbers: dict[str, Any] = {k: float(row[k]) for k in ("rho", "accuracy", "unfairness") if row[k]}
+                table.append({**numbers, "front": row["front"] == "True"})
+    for name in ("models", "chosen", "rows", "questions", "directions", "schema", "settings"):
+        if name not in metrics:
+            raise TableError(f"{path / 'metrics.json'} lacks {name!r}; was it written by evenhand train?")
+    return Findings(metrics, made_by, table, certificate)
+
+
+def summary(folder: Folder) -> dict[str, Any]:
+    """The numbers of a finished run, for --json."""
+    metrics = folder.read_json("metrics.json")
+    result = {
+        "folder": str(folder.path),
+        "chosen": metrics["chosen"],
+        "models": {
+            name: {
+                "balanced_accuracy": m["balanced_accuracy"],
+                "changed": {question: c["share"] for question, c in m["changed"].items()},
+                "gaps": {attribute: g["rms"] for attribute, g in m["gaps"].items()},
+                "r_low": m["audit"]["r_low"],
+            }
+            for name, m in metrics["models"].items()
+        },
+    }
+    path = folder.path / "certificate.json"
+    if path.exists():
+        found = json.loads(path.read_text("utf-8"))
+        result["certificate"] = {k: v for k, v in found.items() if k not in ("each_low", "each_high")}
+    return result

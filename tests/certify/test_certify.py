@@ -1,0 +1,261 @@
+"""The certificate: true on models whose R is known, and each trap of its confidence statement closed."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from evenhand.audit import audit
+from evenhand.bounds.layers import CannotCertify
+from evenhand.certify.certificate import Certificate
+from evenhand.certify.certify import certify, certify_individuals
+from evenhand.domain import Box
+from evenhand.dual.confidence import empirical_bernstein_upper, hoeffding_upper
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.output_distances import absolute_probability, squared_error, total_variation
+from evenhand.variations import Variations
+
+A, C, EPS = 0.7, 0.5, 0.01
+METRIC = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
+BOX = Box([-1.0, -9.0], [1.0, 9.0])
+QUICK = {"tune_steps": 40, "tune_rows": 15, "rounds": 8}
+
+
+def linear_model():
+    model = nn.Linear(2, 1, bias=False).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[A, C]]))
+    return model
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.uniform(-1, 1, n), rng.uniform(-3, 3, n)])
+
+
+def exact(x):
+    s = A * (1 + np.abs(x[:, 0]))
+    return (np.sqrt((s**2).mean()) + C * np.sqrt(EPS)) ** 2
+
+
+def net(seed=0, outputs=2, hidden=(8,)):
+    torch.manual_seed(seed)
+    sizes = [3, *hidden, outputs]
+    layers = []
+    for a, b in itertools.pairwise(sizes):
+        layers += [nn.Linear(a, b), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+NET_METRIC = FairMetric(torch.tensor([[1.0, 0.3], [0.0, 1.0], [0.0, 0.5]]))
+NET_BOX = Box(-torch.ones(3), torch.ones(3), binary=[0])
+
+
+def net_people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (n, 3))
+    x[:, 0] = np.sign(x[:, 0])
+    return x
+
+
+@pytest.fixture(scope="module")
+def linear_certificate():
+    return certify(linear_model(), people(300), METRIC, EPS, BOX, x_tune=people(40, 1), **QUICK)
+
+
+def test_a_linear_model_is_certified_almost_exactly(linear_certificate):
+    cert = linear_certificate
+    truth, population = exact(people(300)), exact(people(200_000, 9))
+    assert cert.r_low <= truth + 1e-9 <= cert.r_high + 2e-9
+    assert cert.gap <= 1.05
+    assert cert.lower <= population <= cert.upper
+    assert cert.everywhere >= (2 * A + C * EPS**0.5) ** 2  # the worst place, x_0 = 1
+    assert cert.lower <= cert.r_high
+    assert cert.r_high <= cert.upper
+
+
+def test_what_the_certificate_says(linear_certificate):
+    cert = linear_certificate
+    assert cert.is_dif(cert.upper) is True
+    assert cert.is_dif(cert.lower * 0.99) is False
+    assert cert.is_dif((cert.lower + cert.upper) / 2) == "undecided"
+    low, high = cert.share_unfair(0.5)
+    truth = ((A * (1 + np.abs(people(100_000, 3)[:, 0])) + C * EPS**0.5) ** 2 > 0.5).mean()
+    assert low <= truth <= high
+    assert cert.share_unfair(1e9)[1] < 0.02
+    text = str(cert)
+    assert text.startswith(f"With 95% confidence {cert.lower:.3g} <= R(h) <= {cert.upper:.3g} at eps=0.01")
+    again = Certificate.from_json(cert.to_json())
+    assert again.upper == cert.upper
+    assert json.loads(cert.to_json())["statement"] == text
+    np.testing.assert_allclose(again.each_high, cert.each_high)
+
+
+@pytest.mark.parametrize("hidden", [(8,), (6, 5)])
+def test_nets_audit_below_certificate_and_grid_truth_inside(hidden):
+    model, x = net(1, hidden=hidden), net_people(80)
+    cert = certify(model, x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+    found = audit(model, x, NET_METRIC, EPS, NET_BOX)
+    assert found.r_low <= cert.r_high + 1e-9
+    assert cert.r_low <= cert.r_high
+    assert cert.gap < 2.5
+    axis = torch.linspace(-1, 1, 41)
+    other = torch.cartesian_prod(torch.tensor([-1.0, 1.0]), axis, axis)
+    with torch.no_grad():
+        d_y = (model(torch.tensor(x, dtype=torch.float32))[:, None] - model(other)).square().mean(-1)
+    d_x = NET_METRIC.pairwise(torch.tensor(x), other)
+    grid = min(lam * EPS + (d_y - lam * d_x).amax(1).mean().item() for lam in np.logspace(-2, 3, 200))
+    assert grid <= cert.r_high + 1e-6
+    assert cert.r_low >= 0.9 * grid
+    single = torch.where(d_x <= EPS, d_y, torch.zeros_like(d_y)).amax(1).numpy()
+    assert (single <= cert.each_high + 1e-6).all()
+
+
+@pytest.mark.parametrize("interval", [hoeffding_upper, empirical_bernstein_upper])
+def test_the_interval_is_chosen_beforehand_and_only_one_is_used(interval):
+    cert = certify(linear_model(), people(200), METRIC, EPS, BOX, x_tune=people(40, 1), interval=interval, **QUICK)
+    values = np.minimum(cert.each_high - cert.lam * EPS, cert.range)
+    assert cert.upper == pytest.approx(cert.lam * EPS + interval(values, cert.range, 0.025))
+
+
+def test_a_persons_bound_does_not_depend_on_the_other_held_out_people():
+    model, x = net(2), net_people(60)
+    whole = certify(model, x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+    mixed = np.concatenate([x[30:], net_people(30, 5)])
+    other = certify(model, mixed, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+    np.testing.assert_allclose(whole.each_high[30:], other.each_high[:30], rtol=1e-8, atol=1e-10)
+
+
+def test_held_out_people_must_not_be_tuning_or_training_people():
+    model, x = net(0), net_people(60)
+    given = {"model": model, "fair_metric": NET_METRIC, "eps": EPS, "bounds": NET_BOX}
+    with pytest.raises(ValueError, match="20 of 60 held-out rows are also in x_tune"):
+        certify(x_held_out=x, x_tune=np.concatenate([net_people(20, 1), x[40:]]), **given)
+    with pytest.raises(ValueError, match="also in x_train"):
+        certify(x_held_out=x, x_tune=net_people(40, 1), x_train=x[:1], **given)
+    labels = pd.DataFrame(x, index=np.arange(100, 160))
+    with pytest.raises(ValueError, match="equal index labels"):
+        certify(x_held_out=labels, x_tune=labels.iloc[:10], **given)
+    twins = pd.DataFrame(x[:20], index=np.arange(500, 520))  # other people with the same values: allowed with labels
+    certify(x_held_out=labels, x_tune=twins, **given, **QUICK)
+    certify(x_held_out=x, x_tune=x[:20], distinct_people=True, **given, **QUICK)
+
+
+def test_held_out_people_may_come_in_parts_with_nothing_kept_for_each():
+    quick = {"tune_steps": 10, "tune_rows": 10, "rounds": 4}
+    x, tune = people(90), people(30, 1)
+    whole = certify(linear_model(), x, METRIC, EPS, BOX, x_tune=tune, **quick)
+    streamed = (x[i : i + 40] for i in range(0, 90, 40))
+    parts = certify(linear_model(), streamed, METRIC, EPS, BOX, x_tune=tune, each=False, **quick)
+    assert parts.n == whole.n == 90
+    assert parts.lam == pytest.approx(whole.lam, rel=0.5)  # chosen for another number of people
+    assert whole.r_low * 0.98 <= parts.r_low <= parts.r_high <= whole.r_high * 1.2
+    assert parts.lower <= parts.r_high <= parts.upper
+    assert len(whole.each_low) == 90
+    with pytest.raises(ValueError, match="each=False kept nothing"):
+        parts.share_unfair(0.1)
+    with pytest.raises(ValueError, match="x_tune is needed when the held-out people come in parts"):
+        certify(linear_model(), iter([x]), METRIC, EPS, BOX)
+    with pytest.raises(ValueError, match="30 of 30 held-out rows are also in x_tune"):
+        certify(linear_model(), iter([tune]), METRIC, EPS, BOX, x_tune=tune, **quick)
+    with pytest.raises(ValueError, match="nobody is held out"):
+        certify(linear_model(), iter([]), METRIC, EPS, BOX, x_tune=tune, **quick)
+
+
+def test_rows_outside_the_bounds_are_counted_and_refused():
+    x = net_people(60)
+    x[:4, 1] = 3.0
+    with pytest.raises(ValueError, match="4 of 60 rows lie outside the bounds"):
+        certify(net(0), x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+    x = net_people(60)
+    x[0, 0] = 0.5  # no value of a binary column
+    with pytest.raises(ValueError, match=r"1 of 60 rows .* binary"):
+        certify(net(0), x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+
+
+def test_models_that_cannot_be_certified_are_refused_with_the_reason():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    with pytest.raises(CannotCertify, match=r"Tanh; audit\(\) gives a lower bound"):
+        certify(model, net_people(60), NET_METRIC, EPS, NET_BOX)
+    with pytest.raises(CannotCertify, match="audit"):
+        certify(lambda x: x, net_people(60), NET_METRIC, EPS, NET_BOX)
+    with pytest.raises(ValueError, match="x_tune is needed"):
+        certify(net(0), net_people(20), NET_METRIC, EPS, NET_BOX)
+
+
+@pytest.mark.parametrize(("distance", "outputs"), [(absolute_probability, 2), (total_variation, 3), (squared_error, 1)])
+def test_other_output_distances_are_bracketed(distance, outputs):
+    model, x = net(3, outputs), net_people(60)
+    cert = certify(model, x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), output_distance=distance, **QUICK)
+    assert 0 < cert.r_low <= cert.r_high
+    assert cert.lower <= cert.upper
+    if distance is not squared_error:
+        assert cert.upper <= 1
+    axis = torch.linspace(-1, 1, 15)
+    other = torch.cartesian_prod(torch.tensor([-1.0, 1.0]), axis, axis)
+    rows = torch.tensor(x, dtype=torch.float32)
+    with torch.no_grad():
+        d_y = torch.stack([distance(model(row[None]).expand(len(other), -1), model(other)) for row in rows])
+    d_x = NET_METRIC.pairwise(rows, other)
+    inside = torch.where(d_x <= EPS, d_y, torch.zeros_like(d_y)).amax(1).numpy()
+    assert (inside <= cert.each_high + 1e-6).all()
+
+
+def test_individuals_are_bracketed_with_a_witness():
+    model, x = net(4), net_people(40)
+    found = certify_individuals(model, x, NET_METRIC, 0.05, NET_BOX, **QUICK)
+    assert (found.lower <= found.upper).all()
+    witness = torch.tensor(found.witness, dtype=torch.float32)
+    assert NET_BOX.contains(witness.double()).all()
+    assert (NET_METRIC(torch.tensor(x), witness).numpy() <= 0.05 + 1e-6).all()
+    with torch.no_grad():
+        reached = (model(torch.tensor(x, dtype=torch.float32)) - model(witness)).square().mean(1).numpy()
+    np.testing.assert_allclose(reached, found.lower, atol=1e-5)
+    assert np.median(found.upper / np.maximum(found.lower, 1e-9)) < 2.5
+    assert list(found.frame().columns[:3]) == ["lower", "upper", "d_X"]
+    assert str(found).startswith("40 individuals at eps=0.05")
+
+
+def test_one_hot_blocks_hold_for_the_discrete_set():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
+    box = Box([-1.0, 0, 0, 0], [1.0, 1, 1, 1], blocks=[(1, 2, 3)])
+    metric = FairMetric(torch.tensor([[1.0], [0.0], [0.0], [0.0]]))
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-1, 1, (90, 1)), np.eye(3)[rng.integers(0, 3, 90)]], 1)
+    cert = certify(model, x[:60], metric, EPS, box, x_tune=x[60:], distinct_people=True, **QUICK)
+    axis = torch.linspace(-1, 1, 101)
+    other = torch.cat([torch.cat([axis[:, None], torch.eye(3)[i].expand(101, 3)], 1) for i in range(3)])
+    with torch.no_grad():
+        d_y = (model(torch.tensor(x[:60], dtype=torch.float32))[:, None] - model(other)).square().mean(-1)
+    d_x = metric.pairwise(torch.tensor(x[:60]), other)
+    truth = min(lam * EPS + (d_y - lam * d_x).amax(1).mean().item() for lam in np.logspace(-2, 3, 200))
+    assert 0.9 * truth <= cert.r_low <= cert.r_high
+    assert truth <= cert.r_high + 1e-6
+    with pytest.raises(ValueError, match="binary or one-hot"):
+        certify(model, np.full((60, 4), 0.3), metric, EPS, box, x_tune=x[60:], **QUICK)
+
+
+def test_finite_sets_are_exact():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(120, 4, 3))
+    model = net(5)
+    cert = certify(model, Variations(values, np.arange(120)), None, 0.0, output_distance=total_variation)
+    with torch.no_grad():
+        p = model(torch.tensor(values[24:], dtype=torch.float32)).softmax(-1)
+    exact = 0.5 * (p[:, :1] - p).abs().sum(-1).amax(1).mean().item()
+    assert cert.r_low == cert.r_high == pytest.approx(exact, abs=1e-6)
+    assert cert.lower <= exact <= cert.upper
+    with pytest.raises(ValueError, match="d_y_max"):
+        certify(model, Variations(values, np.arange(120)), None, 0.0)
+
+
+def test_progress_goes_to_stderr_only_when_asked(capsys):
+    certify(linear_model(), people(60), METRIC, EPS, BOX, x_tune=people(20, 1), progress=True, **QUICK)
+    shown = capsys.readouterr()
+    assert "R_high" in shown.err
+    assert shown.out == ""

@@ -1,0 +1,25 @@
+"""Who counts as the same person."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.certify.people import refuse_overlap
+
+
+def test_labels_decide_where_both_have_them():
+    people = pd.DataFrame({"a": [1.0, 1.0]}, index=[7, 8])
+    refuse_overlap(people, pd.DataFrame({"a": [1.0]}, index=[9]), "x_tune")
+    with pytest.raises(ValueError, match="1 of 2 held-out rows are also in x_tune"):
+        refuse_overlap(people, pd.DataFrame({"a": [5.0]}, index=[8]), "x_tune")
+
+
+def test_values_decide_otherwise():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    refuse_overlap(x, None, "x_train")
+    refuse_overlap(x, x + 1, "x_train")
+    with pytest.raises(ValueError, match="distinct_people"):
+        refuse_overlap(x, x[1:], "x_train")
+    default = pd.DataFrame({"job": ["a", "b"]})  # 0, 1, ... names nobody
+    with pytest.raises(ValueError, match="equal values"):
+        refuse_overlap(default, default.iloc[[1]].reset_index(drop=True), "x_train")

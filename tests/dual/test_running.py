@@ -1,0 +1,94 @@
+"""Bounded memory: the same statements as with everything kept, or ones that are a little weaker, never stronger."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.dual.confidence import betting_upper, empirical_bernstein_upper, hoeffding_upper
+from evenhand.dual.pool import Pool
+from evenhand.dual.running import BlockMeans, Hinges
+
+
+def filled(kind, d_y, d_x, parts=3):
+    for rows in np.array_split(np.arange(len(d_y)), parts):
+        kind.add(d_y[rows], d_x[rows])
+    return kind
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.integers(1, 30), st.integers(1, 8), st.sampled_from([0.0, 0.001, 0.1, 1.0, 50.0]),
+    st.sampled_from([1e-3, 1.0, 1e4]), st.integers(0, 10**6),
+)  # fmt: skip
+def test_hinges_bound_the_pool_from_below_and_closely(n, m, eps, guess, seed):
+    rng = np.random.default_rng(seed)
+    d_y, d_x = rng.exponential(size=(n, m)), rng.exponential(size=(n, m)) * rng.integers(0, 3, (n, m))
+    exact, found = filled(Pool(), d_y, d_x).minimise(eps), filled(Hinges(guess, 0.5), d_y, d_x).minimise(eps)
+    assert found.value <= exact.value + 1e-12
+    assert found.value >= exact.value * (1 - 5e-3)  # few people: the function is all kinks
+    assert found.lam >= 0
+
+
+def test_hinges_of_many_people_are_as_good_as_the_pool():
+    rng = np.random.default_rng(0)
+    d_y, d_x = rng.exponential(size=(3000, 20)), rng.exponential(size=(3000, 20))
+    for eps in (0.001, 0.05, 0.3):
+        pool = filled(Pool(), d_y, d_x)
+        exact = pool.minimise(eps)
+        hinges = filled(Hinges(3 * exact.lam, 1.5), d_y, d_x)
+        found = hinges.minimise(eps)
+        assert exact.value * (1 - 1e-4) <= found.value <= exact.value + 1e-12
+        assert hinges.share_above(found.lam) == pytest.approx((pool.choice(exact.lam)[0] > 1.5).mean(), abs=0.005)
+
+
+def test_hinges_refuse_nonsense_and_nobody():
+    with pytest.raises(ValueError, match="empty"):
+        Hinges(1.0, 0.5).minimise(0.1)
+    with pytest.raises(ValueError, match="NaN"):
+        Hinges(1.0, 0.5).add([[float("nan")]], [[1.0]])
+    nothing = Hinges(0.0, 0.5)
+    nothing.add(np.zeros((3, 2)), np.ones((3, 2)))
+    assert nothing.minimise(0.1).value == 0
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 300), st.integers(1, 40), st.sampled_from([2, 4, 10]), st.integers(0, 10**6))
+def test_blocks_are_means_of_neighbours_however_they_come(n, step, limit, seed):
+    values = np.random.default_rng(seed).random(n)
+    means = BlockMeans(limit)
+    for start in range(0, n, step):
+        means.add(values[start : start + step])
+    size, count = means.block, n // means.block
+    assert count <= limit
+    assert size == 1 or n > limit * size // 2  # no larger than it must be
+    assert np.allclose(means.values, values[: count * size].reshape(-1, size).mean(1))
+    assert means.mean == pytest.approx(values.mean())
+    assert means.n == n
+
+
+@pytest.mark.parametrize("upper", [betting_upper, empirical_bernstein_upper, hoeffding_upper])
+def test_confidence_bounds_hold_for_means_of_blocks(upper):
+    """Coverage of the bound from 64 means of 16 people each."""
+    rng, misses = np.random.default_rng(0), 0
+    for _ in range(400):
+        means = BlockMeans(64)
+        means.add(rng.beta(0.3, 3.0, 1024))
+        misses += upper(means.values, 1.0, 0.1) < 0.3 / 3.3
+    assert means.block == 16
+    assert misses <= 400 * 0.1
+
+
+def test_bounds_that_follow_the_variance_hardly_widen():
+    values = np.random.default_rng(0).beta(0.3, 3.0, 2**18)
+    means = BlockMeans()
+    means.add(values)
+    assert means.block == 2
+    for upper in (betting_upper, empirical_bernstein_upper):
+        whole, blocks = (upper(sample, 1.0, 0.05) - values.mean() for sample in (values, means.values))
+        assert blocks < 1.1 * whole
+
+
+def test_an_odd_limit_is_refused():
+    with pytest.raises(ValueError, match="even number"):
+        BlockMeans(3)

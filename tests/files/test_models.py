@@ -1,0 +1,260 @@
+"""Round trips are exact; hostile files end in a clear error, run nothing and write nothing."""
+
+import json
+import os
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from evenhand import (
+    ERMClassifier,
+    FairMetric,
+    GradientSearch,
+    ProjectClassifier,
+    SenSeIClassifier,
+    SenSeIRegressor,
+    SenSRClassifier,
+)
+from evenhand.files import FORMAT, ModelFileError, load, load_metadata, save
+from evenhand.regularizer import ratio_rule
+
+X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+Y = (X[:, 0] + 0.5 * X[:, 2] > 0).astype(int)
+METRIC = FairMetric([[0.0], [0.0], [1.0]])
+
+
+class Boom:
+    """A pickle that would leave a file behind if anybody loaded it."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SenSeIClassifier(METRIC, (5,), steps=10, search=GradientSearch(starts=2), lam_rule=ratio_rule()),
+        SenSeIClassifier(FairMetric(sigma=np.diag([1.0, 2.0, 0.0])), (5, 4), steps=10, bounds=(-9.0, 9.0)),
+        SenSeIClassifier(lambda X: METRIC, (5,), steps=10, bounds=None),
+        SenSRClassifier(METRIC, (5,), steps=10),
+        ProjectClassifier(METRIC, (5,), steps=10),
+        ERMClassifier((5,), steps=10, random_state=np.random.RandomState(0)),
+        ERMClassifier(
+            module=nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Dropout(0.1), nn.Linear(4, 2)),
+            steps=10,
+        ),
+        SenSeIRegressor(METRIC, (5,), steps=10),
+    ],
+    ids=lambda e: type(e).__name__,
+)  # fmt: skip
+def test_round_trip_is_exact(estimator, tmp_path):
+    target = X[:, 0] if isinstance(estimator, SenSeIRegressor) else Y
+    estimator.fit(X, target)
+    save(estimator, tmp_path / "m.evenhand", {"note": "ä"})
+    again = load(tmp_path / "m.evenhand")
+    answer = "predict" if isinstance(estimator, SenSeIRegressor) else "predict_proba"
+    assert np.array_equal(getattr(again, answer)(X), getattr(estimator, answer)(X))
+    assert getattr(again, "lam_", None) == getattr(estimator, "lam_", None)
+    assert again.history_.equals(estimator.history_)
+    assert torch.equal(again.fair_metric_.sigma, estimator.fair_metric_.sigma)
+    assert again.get_params(deep=False)["hidden"] == estimator.get_params(deep=False)["hidden"]
+    assert load_metadata(tmp_path / "m.evenhand") == {"note": "ä"}
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7]])
+def test_labels_keep_their_type(labels, tmp_path):
+    y = np.array(labels)[Y]
+    model = ERMClassifier((4,), steps=3, random_state=0).fit(X, y)
+    save(model, tmp_path / "m.evenhand")
+    again = load(tmp_path / "m.evenhand")
+    assert again.classes_.dtype == model.classes_.dtype
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+def test_pipeline_with_preprocessing(fitted, tmp_path):
+    model, frame = fitted
+    save(model, tmp_path / "m.evenhand")
+    again = load(tmp_path / "m.evenhand")
+    assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
+    assert [name for name, _ in again.steps] == ["encode", "model"]
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    model = ERMClassifier((4,), steps=3, random_state=0).fit(X, Y)
+    for name in ("a", "b"):
+        save(model, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_network_of_ones_own_needs_its_architecture(tmp_path):
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.linear(x).sin()
+
+    model = ERMClassifier(module=Own(), steps=3).fit(X, Y)
+    save(model, tmp_path / "m.evenhand")
+    with pytest.raises(ModelFileError, match=r"load\(path, module=YourNet\(\)\)"):
+        load(tmp_path / "m.evenhand")
+    again = load(tmp_path / "m.evenhand", module=Own())
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_save_refuses_what_it_cannot_keep(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        save(ERMClassifier(), tmp_path / "m")
+    with pytest.raises(TypeError, match="estimator of evenhand"):
+        save(nn.Linear(2, 2), tmp_path / "m")
+    model = SenSeIClassifier(METRIC, (4,), steps=3, lam_rule=lambda lam, d, eps: lam).fit(X, Y)
+    with pytest.raises(ValueError, match=r"lam_rule=.* cannot be saved without pickle"):
+        save(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    model = ERMClassifier((4,), steps=3, random_state=0).fit(X, Y)
+    save(model, tmp_path / "m")
+    before = (tmp_path / "m").read_bytes()
+
+    def full(fd):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        save(model, tmp_path / "m", {"other": 1})
+    assert (tmp_path / "m").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sound") / "m.evenhand"
+    save(SenSeIClassifier(METRIC, (4,), steps=5, random_state=0).fit(X, Y), path)
+    return path
+
+
+def members(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def write(path, parts, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return path
+
+
+def changed(sound, path, **changes):
+    parts = members(sound)
+    document = {**json.loads(parts["model.json"]), **changes}
+    return write(path, {**parts, "model.json": json.dumps(document)})
+
+
+def test_pickle_bomb_is_not_run(tmp_path):
+    mark = tmp_path / "ran"
+    for i, data in enumerate([pickle.dumps(Boom(mark)), pickle.dumps(Boom(mark), protocol=0)]):
+        path = tmp_path / f"bomb{i}"
+        path.write_bytes(data)
+        with pytest.raises(ModelFileError, match="pickle, which is never loaded" if i == 0 else "not a model file"):
+            load(path)
+    torch.save(Boom(mark), tmp_path / "bomb.pt")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "bomb.pt")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/outside", "model.json/../x", "extra.pkl"])
+def test_path_traversal(sound, tmp_path, name):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    path = write(inner / "m", {**members(sound), name: b"x"})
+    with pytest.raises(ModelFileError, match="members that a model file does not have"):
+        load(path)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["inner", "m"]
+
+
+def test_newer_format_says_what_to_do(sound, tmp_path):
+    with pytest.raises(ModelFileError, match=f"reads up to {FORMAT}; pip install -U evenhand"):
+        load(changed(sound, tmp_path / "m", format=FORMAT + 1))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"magic": "other"}, {"format": "1"}, {"format": 0}, {"estimator": "os.system"}, {"estimator": 3},
+        {"layers": {"type": "Upsample", "arguments": {}}}, {"layers": []},
+        {"layers": {"type": "Linear", "arguments": {"in_features": 10**9, "out_features": 10**9}}},
+        {"layers": {"type": "Linear", "arguments": {"in_features": 3, "out_features": 2, "device": "meta"}}},
+        {"parameters": []}, {"parameters": {"rho": {"$": "function", "name": "system"}}},
+        {"parameters": {"nonsense": 1}},
+        {"parameters": {"rho": [1]}}, {"history_": 7}, {"dtype": "float8"}, {"sha256": None}, {"sha256": {}},
+        {"classes_": {"dtype": "O", "values": [{"a": 1}]}}, {"classes_": {"dtype": "V8", "values": [1, 2]}},
+        {"n_features_in_": 4}, {"steps": ["a", "b"]}, {"attributes": [{"name": "x"}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_documents_are_clear_errors(sound, tmp_path, changes):
+    path = changed(sound, tmp_path / "m", **changes)
+    with pytest.raises(ModelFileError, match=r"m\b"):
+        load(path)
+
+
+def test_giant_headers_and_bombs(sound, tmp_path):
+    parts = members(sound)
+    huge = struct.pack("<Q", 2**60) + b"{}"
+    document = json.loads(parts["model.json"])
+    import hashlib
+
+    document["sha256"]["tensors.safetensors"] = hashlib.sha256(huge).hexdigest()
+    path = write(tmp_path / "a", {**parts, "tensors.safetensors": huge, "model.json": json.dumps(document)})
+    with pytest.raises(ModelFileError, match="header"):
+        load(path)
+    bomb = write(tmp_path / "b", {**parts, "model.json": b" " * 10_000_000}, zipfile.ZIP_DEFLATED)
+    with pytest.raises(ModelFileError, match="compressed"):
+        load(bomb)
+    deep = write(tmp_path / "c", {**parts, "model.json": b"[" * 100_000})
+    with pytest.raises(ModelFileError, match="not JSON"):
+        load(deep)
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no model file"):
+        load(tmp_path / "nothing")
+    with pytest.raises(ModelFileError, match="is a folder"):
+        load(tmp_path)
+
+
+def test_truncated_anywhere(sound, tmp_path):
+    data = sound.read_bytes()
+    for cut in [0, 1, 10, len(data) // 3, len(data) // 2, len(data) - 30, len(data) - 1]:
+        (tmp_path / "m").write_bytes(data[:cut])
+        with pytest.raises(ModelFileError):
+            load(tmp_path / "m")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_an_error_or_harmless(sound, tmp_path, place, bit):
+    data = bytearray(sound.read_bytes())
+    data[int(place * len(data))] ^= 1 << bit
+    (tmp_path / "m").write_bytes(bytes(data))
+    try:
+        again = load(tmp_path / "m")
+    except ModelFileError:
+        return
+    # bits that carry nothing (dates, flags of the archive): then the model is the same
+    assert np.array_equal(again.predict_proba(X), load(sound).predict_proba(X))

@@ -1,0 +1,202 @@
+"""The fast path finds the same worst case and gives the same gradients as the plain one, for the same start."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from evenhand.fair_metrics import FairMetric
+from evenhand.regularizer import FairRegularizer
+from evenhand.search import DistanceGain, GradientSearch
+from evenhand.search.first_layer import split
+from evenhand.search.paths import PlainPath, ReLUPath, SplitPath
+
+D = 7
+
+
+class Named(nn.Module):
+    """No Sequential: the first layer has to be named."""
+
+    def __init__(self, peeks: bool = False) -> None:
+        super().__init__()
+        self.body, self.head, self.peeks = nn.Linear(D, 12), nn.Linear(12, 3), peeks
+
+    def forward(self, x):
+        hidden = torch.tanh(self.body(x))
+        return self.head(hidden) + (x.sum(1, keepdim=True) if self.peeks else 0)
+
+
+class Reshaping(nn.Module):
+    def forward(self, z):
+        return torch.tanh(z.view(len(z), 4, -1)).reshape(len(z), -1)
+
+
+class Overwriting(nn.Module):
+    def forward(self, z):
+        return z.tanh_()
+
+
+MODELS = {
+    "one hidden layer": lambda: nn.Sequential(nn.Linear(D, 20), nn.ReLU(), nn.Linear(20, 3)),
+    "three layers": lambda: nn.Sequential(nn.Linear(D, 20), nn.ReLU(), nn.Linear(20, 9), nn.ReLU(), nn.Linear(9, 2)),
+    "tanh": lambda: nn.Sequential(nn.Linear(D, 20), nn.Tanh(), nn.Linear(20, 3)),
+    "in-place ReLU": lambda: nn.Sequential(nn.Linear(D, 20), nn.ReLU(inplace=True), nn.Linear(20, 3)),
+    "in-place, then norm": lambda: nn.Sequential(
+        nn.Linear(D, 20), nn.ReLU(inplace=True), nn.BatchNorm1d(20), nn.Dropout(0.5), nn.Linear(20, 3)
+    ),
+    "dropout": lambda: nn.Sequential(nn.Linear(D, 20), nn.ReLU(), nn.Dropout(0.5), nn.Linear(20, 3)),
+    "no bias": lambda: nn.Sequential(nn.Linear(D, 20, bias=False), nn.ReLU(), nn.Linear(20, 3, bias=False)),
+    "nested": lambda: nn.Sequential(nn.Sequential(nn.Linear(D, 20), nn.ReLU()), nn.Linear(20, 3)),
+    "reshaping tail": lambda: nn.Sequential(nn.Linear(D, 20), Reshaping(), nn.Linear(20, 3)),
+    "overwriting tail": lambda: nn.Sequential(nn.Linear(D, 20), Overwriting(), nn.Linear(20, 3)),
+    "linear only": lambda: nn.Linear(D, 3),
+}
+KINDS = dict.fromkeys(MODELS, SplitPath)
+KINDS |= dict.fromkeys(["one hidden layer", "three layers", "in-place ReLU", "dropout", "no bias", "nested"], ReLUPath)
+KINDS |= dict.fromkeys(["overwriting tail", "linear only"], PlainPath)
+
+
+STEPS = {"subspace_step": 0.1, "subspace_steps": 4, "full_step": 0.05, "full_steps": 4, "line_search": False}
+LINE = {"full_step": 0.3, "full_steps": 1, "line_search": True}
+
+
+def evaluated(model, x, metric, fast, bounds, eps, **options):
+    """The regularizer, its gradients and its lam, for the same start of the search."""
+    model = copy.deepcopy(model)
+    search = GradientSearch(**{**STEPS, **options}, fast=fast)
+    generator = torch.Generator().manual_seed(1)
+    fair = FairRegularizer(metric, eps=eps, bounds=bounds, search=search, lam=0.01, generator=generator)
+    result = fair.evaluate(model, x)
+    result.value.backward()
+    return result, [p.grad for p in model.parameters()], fair.lam
+
+
+def same(model, x, metric, bounds, eps, **options):
+    """Float64, so that nothing but the algorithm can differ; the differences are far below 1e-5."""
+    fast, fast_gradients, fast_lam = evaluated(model, x, metric, True, bounds, eps, **options)
+    plain, plain_gradients, plain_lam = evaluated(model, x, metric, False, bounds, eps, **options)
+    torch.testing.assert_close(fast.found.x_worst, plain.found.x_worst, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(fast.found.d_x, plain.found.d_x, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(fast.found.gain, plain.found.gain, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(fast.value, plain.value)
+    torch.testing.assert_close(fast_lam, plain_lam)
+    for a, b in zip(fast_gradients, plain_gradients):
+        torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-9)
+
+
+def ready(name):
+    torch.manual_seed(0)
+    model = MODELS[name]().double()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    x = torch.randn(40, D, dtype=torch.float64).clamp(-2, 2)
+    return model, x, FairMetric(torch.randn(D, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.0])
+@pytest.mark.parametrize("bounds", [None, (-2.0, 2.0)])
+@pytest.mark.parametrize("name", MODELS)
+def test_fast_and_plain_are_the_same(name, bounds, eps):
+    model, x, metric = ready(name)
+    same(model, x, metric, bounds, eps)
+    same(model, x, metric, bounds, eps, starts=2, reach=1.0)
+    same(model, x, metric, bounds, eps, **LINE)
+    same(model, x, metric, bounds, eps, starts=2, reach=1.0, **LINE)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_expected_path_is_taken(name):
+    model, x, metric = ready(name)
+    path = GradientSearch().at(model.eval(), x).path(DistanceGain(model(x).detach()), metric.directions)
+    assert type(path) is KINDS[name]
+
+
+@pytest.mark.parametrize("options", [{}, LINE], ids=["Adam", "line search"])
+@pytest.mark.parametrize("name", ["one hidden layer", "three layers", "tanh"])
+def test_float32_to_1e_5(name, options):
+    model, x, metric = ready(name)
+    model, x, metric = model.float(), x.float(), metric.to(torch.float32)
+    fast, fast_gradients, _ = evaluated(model, x, metric, True, None, 0.1, **options)
+    plain, plain_gradients, _ = evaluated(model, x, metric, False, None, 0.1, **options)
+    torch.testing.assert_close(fast.found.x_worst, plain.found.x_worst, rtol=1e-5, atol=1e-5)
+    for a, b in zip(fast_gradients, plain_gradients):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
+
+
+def test_sigma_metric_on_both_paths():
+    model, x, _ = ready("one hidden layer")
+    root = torch.randn(D, D - 2, dtype=torch.float64)
+    same(model, x, FairMetric(sigma=root @ root.T), None, 0.1)
+
+
+def test_a_named_first_layer_is_used_and_agrees():
+    torch.manual_seed(0)
+    model, x = Named().double(), torch.randn(30, D, dtype=torch.float64)
+    metric = FairMetric(torch.eye(D, dtype=torch.float64)[:, :2])
+    search = GradientSearch(first_layer="body")
+    assert type(search.at(model, x).path(DistanceGain(model(x).detach()), metric.directions)) is SplitPath
+    same(model, x, metric, None, 0.1, first_layer="body")
+    assert "forward" not in vars(model.body)
+
+
+def test_a_model_that_looks_at_x_again_falls_back_silently():
+    torch.manual_seed(0)
+    model, x = Named(peeks=True).double(), torch.randn(30, D, dtype=torch.float64)
+    metric = FairMetric(torch.eye(D, dtype=torch.float64)[:, :2])
+    search = GradientSearch(first_layer="body")
+    assert type(search.at(model, x).path(DistanceGain(model(x).detach()), metric.directions)) is PlainPath
+    same(model, x, metric, None, 0.1, first_layer="body")
+
+
+def test_a_wrong_name_lists_the_layers():
+    with pytest.raises(ValueError, match=r"'boddy' does not name a linear layer.*'body', 'head'"):
+        split(Named(), "boddy")
+
+
+def test_hooks_and_parametrizations_are_respected():
+    model = MODELS["one hidden layer"]()
+    assert split(model) is not None
+    handle = model[0].register_forward_hook(lambda module, args, output: 2 * output)
+    assert split(model) is None
+    handle.remove()
+    model[1].register_forward_hook(lambda module, args, output: output + 1)
+    assert split(model).relu_layers is None  # the tail runs the modules, so the hook runs too
+    hooked, x, metric = model.double(), torch.randn(20, D, dtype=torch.float64), ready("tanh")[2]
+    same(hooked, x, metric, None, 0.1)
+    normed = MODELS["one hidden layer"]()
+    nn.utils.parametrizations.weight_norm(normed[0])
+    assert split(normed) is None
+    same(normed.double(), x, metric, None, 0.1)
+
+
+def test_gradients_reach_an_encoder_before_the_model():
+    model, x, metric = ready("one hidden layer")
+    slopes = []
+    for fast in (True, False):
+        z = x.clone().requires_grad_(True)
+        fair = FairRegularizer(metric, search=GradientSearch(fast=fast), generator=torch.Generator().manual_seed(0))
+        (slope,) = torch.autograd.grad(fair(model, z), z)
+        slopes.append(slope)
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-7, atol=1e-9)
+
+
+def test_two_batches_before_one_backward():
+    model, x, metric = ready("one hidden layer")
+    totals = []
+    for fast in (True, False):
+        net = copy.deepcopy(model)
+        fair = FairRegularizer(metric, search=GradientSearch(fast=fast), generator=torch.Generator().manual_seed(0))
+        (fair(net, x[:20]) + fair(net, x[20:])).backward()
+        totals.append(net[0].weight.grad)
+    torch.testing.assert_close(totals[0], totals[1], rtol=1e-7, atol=1e-9)
+
+
+def test_a_frozen_first_layer_stays_without_gradient():
+    model, x, metric = ready("one hidden layer")
+    model[0].requires_grad_(False)
+    FairRegularizer(metric)(model, x).backward()
+    assert model[0].weight.grad is None
+    assert model[2].weight.grad is not None

@@ -1,0 +1,57 @@
+"""Splits, metric and domain."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from evenhand.workflow import prepare
+from evenhand.workflow.demo import demo_problem
+from evenhand.workflow.prepare import positions
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    n = 500
+    sex = rng.choice(["f", "m"], n)
+    frame = pd.DataFrame(
+        {"height": rng.normal(170, 5, n) + 12 * (sex == "m"), "noise": rng.normal(size=n), "sex": sex,
+         "race": rng.choice(["a", "b", "c"], n), "y": rng.choice(["no", "yes"], n)}
+    )  # fmt: skip
+    return prepare(frame, "y", ["sex", "race"], proxy=["sex"])
+
+
+def test_parts_are_disjoint_and_everybody_is_somewhere(problem):
+    rows = [set(part.frame.index) for part in problem.parts.values()]
+    assert sum(map(len, rows)) == len(set().union(*rows)) == 500
+    assert [len(r) for r in rows] == [300, 25, 75, 100]
+
+
+def test_sensitive_columns_cost_nothing_and_the_proxy_nearly_nothing(problem):
+    metric, places, X = problem.fair_metric, positions(problem.encoder), problem.parts["train"].X
+    for name in ("sex", "race"):
+        step = torch.zeros(1, X.shape[1])
+        step[0, places[name]] = 1.0
+        assert metric.cost(step).item() < 1e-6
+    moves = torch.zeros(2, X.shape[1])
+    moves[0, places["height"]], moves[1, places["noise"]] = 1.0, 1.0
+    height, noise = metric.cost(moves).tolist()
+    assert height < 0.1 < 0.8 < noise  # height gives sex away, noise does not
+
+
+def test_domain_holds_everybody(problem):
+    box = problem.box()
+    for part in problem.parts.values():
+        assert box.contains(torch.from_numpy(part.X.to_numpy(dtype=np.float64))).all()
+
+
+def test_the_demo_has_the_papers_features_and_split():
+    from evenhand.datasets import adult
+
+    frame, problem = demo_problem(0)
+    assert len(frame) == 45222
+    assert problem.parts["train"].X.shape[1] == 41
+    assert len(problem.parts["held_out"].y) == 9045
+    assert problem.fair_metric.directions.shape == (41, 3)
+    assert problem.parts["held_out"].y.mean() == pytest.approx(adult(0).test.y.mean())

@@ -1,0 +1,28 @@
+"""The stages of a run, for real, on a small table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import evaluation
+from evenhand.workflow import Folder, Settings, prepare, run
+
+
+def test_the_models_of_the_trade_off_are_trained_as_the_model_of_the_report(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 600
+    sex = rng.choice(["f", "m"], n)
+    frame = pd.DataFrame({"pay": rng.normal(size=n), "age": rng.normal(size=n), "sex": sex})
+    frame["y"] = np.where(frame["pay"] + (sex == "m") + rng.normal(0, 0.5, n) > 0.5, "yes", "no")
+    problem = prepare(frame, "y", ["sex"])
+    folder = Folder(tmp_path / "run")
+    folder.open("a test")
+    settings = Settings(rho=(1.0, 5.0, 25.0), steps=40, hidden=(8,), certificate=False, audit_rows=4)
+    found = run(problem, settings, folder, lambda text: None)
+    chosen = found.metrics["chosen"]["rho"]
+    (point,) = [row for row in found.frontier if row["rho"] == chosen]
+    validation = problem.parts["validation"]
+    fair = found.models["fair"]
+    accuracy = evaluation.balanced_accuracy(validation.y, fair.predict(validation.frame))
+    assert point["accuracy"] == pytest.approx(accuracy, abs=1e-9)
+    assert chosen > 1.0  # so that a warm start would show
