@@ -100,11 +100,13 @@ def main() -> None:
         right = stage("predict everybody", accuracy)
         for rows in (given.audited // 4, given.audited):
             people = chunks(x[:rows], 1024)
-            found = stage(f"audit {rows:,}", partial(audit, model, people, eps=0.01, each=False))
+            found = stage(f"audit {rows:,}", partial(audit, model, people, eps=0.01, per_person=False))
         tune = np.array(x[-200:])
         for rows in (given.certified // 4, given.certified):
             people = chunks(x[:rows], 50)
-            proved = stage(f"certify {rows:,}", partial(certify, model, people, eps=0.01, x_tune=tune, each=False))
+            proved = stage(
+                f"certify {rows:,}", partial(certify, model, people, eps=0.01, x_tune=tune, per_person=False)
+            )
     largest = max(each["peak_gb"] for each in stages.values())
     print(f"accuracy {right:.3f}; {found}; {proved}; peak {largest:.2f} GB for a file of {size:.2f} GB")
     if given.out:

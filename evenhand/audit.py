@@ -17,9 +17,9 @@ from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper
 from evenhand.dual.moves import choose_move
 from evenhand.dual.pool import Pool
-from evenhand.dual.running import BlockMeans, Hinges
+from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.judged import Subject
+from evenhand.judged import Judged
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, plan
@@ -39,7 +39,7 @@ class Audit:
     confidence: float
     tau: float
     share: float  # of individuals whose output moves by more than tau at lam
-    d_y: NDArray[np.float64] = field(repr=False)  # (n,) each person's worst case at lam; (0,) with each=False
+    d_y: NDArray[np.float64] = field(repr=False)  # (n,) each person's worst case at lam; (0,) with per_person=False
     d_x: NDArray[np.float64] = field(repr=False)
     rows: NDArray[np.intp] = field(repr=False)  # the worst-treated, worst first
     _worst: dict[str, Any] = field(repr=False, default_factory=dict)
@@ -98,7 +98,7 @@ def audit(
     interval: UpperBound = betting_upper,
     keep: int = 100,
     chunk: int = 1024,
-    each: bool = True,
+    per_person: bool = True,
     progress: bool = False,
 ) -> Audit:
     """Search the worst case of everybody and bound R(h) from below.
@@ -107,24 +107,24 @@ def audit(
     model has them, by candidates otherwise. x: a frame, an array, or an iterable of such parts for data that do not fit
     in memory. bounds: (low, high) or a Box, in the units that the model sees; estimators of ours bring their own, and
     their fair_metric. The first rows choose where to search, so they take no part in the confidence bound ``lower``.
-    each=False keeps nothing for each person, so that memory does not grow with their number; r_low may then be lower by
-    about one part in ten thousand.
+    per_person=False keeps nothing for each person, so that memory does not grow with their number; r_low may then be
+    lower by about one part in ten thousand.
     """
-    subject = Subject.of(model)
+    judged = Judged.of(model)
     parts = parts_of(x, chunk)
     first = next(parts, None)
     if first is None or len(first) == 0:
         raise ValueError("x is empty; an audit needs at least one individual")
-    head = subject.encode(first)
-    attack = _attack(subject, head, fair_metric, bounds, output_distance)
+    head = judged.encode(first)
+    attack = _attack(judged, head, fair_metric, bounds, output_distance)
     tuning = head[: min(TUNING_ROWS, max(1, len(head) // 4))]
     attack = _with_neighbours(attack, tuning)
     lams = plan(attack, tuning, eps)
     move = choose_move(*_distances(attack, tuning, eps, lams), eps)
-    pool = Pool() if each else Hinges(lams[-1], tau)
+    pool = Pool() if per_person else StreamedPool(lams[-1], tau)
     worst, moved_y, moved_x, seen = _Worst(keep, move.lam), BlockMeans(), BlockMeans(), 0
     while first is not None:
-        encoded = head if seen == 0 else subject.encode(first)
+        encoded = head if seen == 0 else judged.encode(first)
         check_inside(attack.geometry.box, encoded)
         for start in range(0, len(encoded), chunk):
             rows = encoded[start : start + chunk]
@@ -157,19 +157,19 @@ def audit(
         d_y=at_y,
         d_x=at_x,
         rows=worst.numbers(),
-        _worst=worst.frames(subject),
+        _worst=worst.frames(judged),
     )
 
 
 def _attack(
-    subject: Subject, head: Tensor, fair_metric: FairMetric | None, bounds: Any, output_distance: OutputDistance
+    judged: Judged, head: Tensor, fair_metric: FairMetric | None, bounds: Any, output_distance: OutputDistance
 ) -> Attack:
-    metric = fair_metric if fair_metric is not None else subject.fair_metric
+    metric = fair_metric if fair_metric is not None else judged.fair_metric
     if metric is None:
         raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
     metric.check_width(head)
-    box = Box.of(bounds if bounds is not None else subject.bounds, head.shape[1])
-    return Attack(subject.outputs, Geometry(metric, box), output_distance, subject.module is not None)
+    box = Box.of(bounds if bounds is not None else judged.bounds, head.shape[1])
+    return Attack(judged.outputs, Geometry(metric, box), output_distance, judged.module is not None)
 
 
 def _with_neighbours(attack: Attack, tuning: Tensor) -> Attack:
@@ -225,19 +225,19 @@ class _Worst:
     def numbers(self) -> NDArray[np.intp]:
         return np.array([entry[1] for entry in self.entries], dtype=np.intp)
 
-    def frames(self, subject: Subject) -> dict[str, Any]:
+    def frames(self, judged: Judged) -> dict[str, Any]:
         x = torch.stack([entry[4] for entry in self.entries])
         x_worst = torch.stack([entry[5] for entry in self.entries])
         rows = [entry[3] for entry in self.entries]
         source = pd.concat(rows) if all(isinstance(row, pd.DataFrame) for row in rows) else None
         return {
-            "original": subject.decode(x.numpy(), source),
-            "worst": subject.decode(x_worst.numpy(), source),
+            "original": judged.decode(x.numpy(), source),
+            "worst": judged.decode(x_worst.numpy(), source),
             "labels": [entry[2] for entry in self.entries],
             "d_y": [entry[6] for entry in self.entries],
             "d_x": [entry[7] for entry in self.entries],
-            "prediction": subject.predictions(x),
-            "prediction_worst": subject.predictions(x_worst),
+            "prediction": judged.predictions(x),
+            "prediction_worst": judged.predictions(x_worst),
         }
 
 

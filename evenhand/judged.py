@@ -20,7 +20,7 @@ from evenhand.fair_metrics.metric import FairMetric
 
 
 @dataclass(frozen=True)
-class Subject:
+class Judged:
     """A model as the audit sees it: a function from encoded features to outputs, both float64."""
 
     outputs: Callable[[Tensor], Tensor]  # (n, d) -> (n, K), logits for classifiers
@@ -31,7 +31,7 @@ class Subject:
     preprocessing: Pipeline | None  # the steps of a Pipeline before the estimator
 
     @classmethod
-    def of(cls, model: Any) -> Subject:
+    def of(cls, model: Any) -> Judged:
         preprocessing = None
         if isinstance(model, Pipeline):
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]

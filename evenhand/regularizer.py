@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from evenhand import ranks
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import OutputDistance, mean_squared_logits
-from evenhand.search.first_layer import AtX
+from evenhand.search.first_layer import ModelView
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.mode import eval_mode, gradients_allowed
-from evenhand.search.worst_cases import Bounds, DistanceGain, Found, Gain, Model, Search
+from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, Search, WorstCases
 
 LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
 
@@ -47,7 +47,7 @@ class ratio_rule:
         return (lam + large / small * (mean_d_x - eps)).clamp(self.low, self.high)
 
 
-class WorstCase(nn.Module):
+class PricedSearch(nn.Module):
     """A search and the price lam it pays: what SenSeI and SenSR share.
 
     lam is a buffer: saved in ``state_dict``, moved by ``.to``. It follows ``lam_rule`` in train mode and rests in eval
@@ -80,7 +80,7 @@ class WorstCase(nn.Module):
         self.generator = generator
         self.register_buffer("lam", torch.tensor(float(lam)))
 
-    def find(self, model: Model, gain: Gain, x: Tensor) -> Found:
+    def find(self, model: Model, gain: Gain, x: Tensor) -> WorstCases:
         """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam."""
         price = self.lam if self.eps > 0 else float("inf")
         share = ranks.share_of(len(x)) if self.training else ranks.drawing(len(x))
@@ -102,10 +102,10 @@ class Evaluated(NamedTuple):
     d_y: Tensor  # mean d_Y(h(x), h(x'))
     d_x: Tensor  # mean d_X(x, x')
     h_x: Tensor  # (n, K) in eval mode, with gradients
-    found: Found
+    found: WorstCases
 
 
-class FairRegularizer(WorstCase):
+class FairRegularizer(PricedSearch):
     """The scalar to add to any loss: ``loss + rho * fair(model, x)``.
 
     >>> model = torch.nn.Linear(2, 2)
@@ -145,7 +145,7 @@ class FairRegularizer(WorstCase):
         """The dual value and what it is made of; h(x) is computed once, for the search and for the value."""
         model = ranks.underlying(model)
         with eval_mode(model):
-            at_x = self.search.at(model, x) if isinstance(self.search, GradientSearch) else AtX(model, x, None)
+            at_x = self.search.at(model, x) if isinstance(self.search, GradientSearch) else ModelView(model, x, None)
             h_x = at_x.h_x()
             gain = DistanceGain(_outside(h_x), self.output_distance)
             found = self.find(model if at_x.cut is None else at_x, gain, x)

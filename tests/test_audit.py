@@ -73,7 +73,7 @@ def test_strength_does_not_depend_on_n_and_chunks_do_not_matter():
 def test_nothing_needs_to_be_kept_for_each_person():
     x, bounds = people(600), ([-1.0, -9.0], [1.0, 9.0])
     whole = audit(linear_model(), x, METRIC, 0.01, bounds, chunk=200)
-    parts = audit(linear_model(), (x[i : i + 200] for i in range(0, 600, 200)), METRIC, 0.01, bounds, each=False)
+    parts = audit(linear_model(), (x[i : i + 200] for i in range(0, 600, 200)), METRIC, 0.01, bounds, per_person=False)
     assert whole.r_low * (1 - 1e-4) <= parts.r_low <= whole.r_low + 1e-12
     assert parts.lower == whole.lower
     assert parts.share == pytest.approx(whole.share, abs=0.01)

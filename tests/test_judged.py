@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 
-from evenhand.judged import Subject
+from evenhand.judged import Judged
 
 
 def test_every_kind_of_model_gives_outputs_in_float64():
@@ -25,12 +25,12 @@ def test_every_kind_of_model_gives_outputs_in_float64():
         (lambda rows: rows.sum(1), 1),
         (lambda rows: np.asarray(rows)[:, :1], 1),
     ]:
-        h = Subject.of(model).outputs(x)
+        h = Judged.of(model).outputs(x)
         assert h.shape == (3, width)
         assert h.dtype == torch.float64
-    subject = Subject.of(logistic)
-    torch.testing.assert_close(subject.outputs(x).exp().numpy(), logistic.predict_proba(x.numpy()), check_dtype=False)
-    assert (subject.predictions(x) == logistic.predict(x.numpy())).all()
+    judged = Judged.of(logistic)
+    torch.testing.assert_close(judged.outputs(x).exp().numpy(), logistic.predict_proba(x.numpy()), check_dtype=False)
+    assert (judged.predictions(x) == logistic.predict(x.numpy())).all()
 
 
 def test_a_pipeline_is_undone():
@@ -39,19 +39,19 @@ def test_a_pipeline_is_undone():
         (OneHotEncoder(sparse_output=False), ["job"]), (StandardScaler(), ["age"]), ("passthrough", ["flag"])
     )
     model = make_pipeline(encode, LogisticRegression()).fit(frame, [0, 1, 1])
-    subject = Subject.of(model)
-    encoded = subject.encode(frame)
-    back = subject.decode(encoded.numpy(), frame)
+    judged = Judged.of(model)
+    encoded = judged.encode(frame)
+    back = judged.decode(encoded.numpy(), frame)
     assert list(back.columns) == ["age", "job", "flag"]
     assert list(back["job"]) == ["a", "b", "a"]
     np.testing.assert_allclose(back["age"], frame["age"])
     scaled = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame[["age", "flag"]], [0, 1, 1])
-    back = Subject.of(scaled).decode(Subject.of(scaled).encode(frame[["age", "flag"]]).numpy(), frame)
+    back = Judged.of(scaled).decode(Judged.of(scaled).encode(frame[["age", "flag"]]).numpy(), frame)
     np.testing.assert_allclose(back["age"], frame["age"])
 
 
 def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="one output a row"):
-        Subject.of(lambda rows: np.zeros(1)).outputs(torch.zeros(3, 2, dtype=torch.float64))
+        Judged.of(lambda rows: np.zeros(1)).outputs(torch.zeros(3, 2, dtype=torch.float64))
     with pytest.raises(ValueError, match="1 of 2 rows hold NaN"):
-        Subject.of(nn.Linear(1, 1)).encode(np.array([[1.0], [np.nan]]))
+        Judged.of(nn.Linear(1, 1)).encode(np.array([[1.0], [np.nan]]))

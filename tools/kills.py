@@ -25,7 +25,7 @@ from torch import nn
 from evenhand import FairMetric, FairRegularizer
 from evenhand.objectives import CLP, ERM, Adversarial, SenSeI, SenSR
 from evenhand.objectives.batch import Objective
-from evenhand.regularizer import WorstCase
+from evenhand.regularizer import PricedSearch
 from evenhand.training.loop import train
 from evenhand.training.streams import mapped_batches
 from evenhand.variations import Variations
@@ -66,7 +66,7 @@ def _objective(kind: str, metric: FairMetric, x: torch.Tensor, own: torch.Genera
     if kind in ("sensei with validation", "stream"):
         return SenSeI(FairRegularizer(metric, eps=0.1, bounds=(0.0, 1.0), generator=own), rho=5.0)
     if kind == "sensr with dropout":
-        return SenSR(WorstCase(metric, eps=0.1, bounds=(0.0, 1.0), generator=own))
+        return SenSR(PricedSearch(metric, eps=0.1, bounds=(0.0, 1.0), generator=own))
     if kind == "clp":
         other = x.clone()
         other[:, 0] = 1 - other[:, 0]

@@ -25,8 +25,8 @@ class Certificate:
     lower: float
     upper: float
     lam: float
-    range: float  # r_lam(x) of every x in the bounds is at most this
-    everywhere: float  # every single x in the bounds is (eps, everywhere)-fair
+    r_lam_max: float  # r_lam(x) of every x in the bounds is at most this
+    delta_everywhere: float  # every single x in the bounds is (eps, delta_everywhere)-fair
     eps: float
     n: int
     confidence: float
@@ -50,7 +50,9 @@ class Certificate:
     def share_unfair(self, tau: float) -> tuple[float, float]:
         """Bounds, at the stated confidence, on the share of people for whom some x' with d_X <= eps has d_Y > tau."""
         if len(self.each_low) != self.n:
-            raise ValueError("each=False kept nothing for each person; certify with each=True to count them")
+            raise ValueError(
+                "per_person=False kept nothing for each person; certify with per_person=True to count them"
+            )
         alpha = (1 - self.confidence) / 2
         surely, perhaps = int((self.each_low > tau).sum()), int((self.each_high > tau).sum())
         return clopper_pearson_lower(surely, self.n, alpha), clopper_pearson_upper(perhaps, self.n, alpha)

@@ -36,9 +36,9 @@ from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper
 from evenhand.dual.moves import choose_move
 from evenhand.dual.pool import Pool
-from evenhand.dual.running import BlockMeans, Hinges
+from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.judged import Subject
+from evenhand.judged import Judged
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.thorough import Attack, candidates, plan
 from evenhand.variations import Variations
@@ -49,7 +49,7 @@ NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is 
 
 
 class _Prepared(NamedTuple):
-    subject: Subject
+    judged: Judged
     problem: Problem
     readout: Readout
     attack: Attack
@@ -76,7 +76,7 @@ def certify(
     tune_steps: int = 120,
     start: Multipliers | None = None,
     rounds: int = 6,
-    each: bool = True,
+    per_person: bool = True,
     progress: bool = False,
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
@@ -87,7 +87,7 @@ def certify(
     nothing else. bounds: (low, high) or a Box; every held-out row must lie inside. ``Variations`` in place of the rows
     ask for the exact worst case over these finite sets, for any model (``d_y_max`` bounds the output distance then).
 
-    Held-out people who do not fit in memory come as an iterable of parts, with x_tune beside it. each=False keeps
+    Held-out people who do not fit in memory come as an iterable of parts, with x_tune beside it. per_person=False keeps
     nothing for each person, so that memory does not grow with their number.
 
     start: multipliers to tune from besides the general ones, such as those of ``certified_fine_tune``; estimators
@@ -112,19 +112,19 @@ def certify(
     prepared = _prepare(
         model, x_tune, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, start, progress
     )
-    subject, problem, read, attack, solver, tuning, lams = prepared
+    judged, problem, read, attack, solver, tuning, lams = prepared
     alpha = 1 - confidence
     solver, largest, everywhere = _choose_lam(solver, tuning[:tune_rows], eps, n, alpha / 2, tune_steps)
     lam = float(solver.m.lam)
     _say(progress, f"multipliers tuned: lam = {lam:.4g}, range {largest:.4g}")
     move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, solver, rounds), eps)
-    pool = Pool() if each else Hinges(lams[-1], 0.0)
+    pool = Pool() if per_person else StreamedPool(lams[-1], 0.0)
     above, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans()
     each_low, each_high = [], []
     for part in parts_of(x_held_out, CHUNK):  # of one part: what is said of a person depends on that person only
         for other in known:
             other.refuse(part)
-        for rows in _encoded(subject, part):
+        for rows in _encoded(judged, part):
             check_inside(problem.box, rows)
             found = _upper(solver, rows, rounds)
             rbar = found.upper.clamp(max=largest).numpy()
@@ -135,7 +135,7 @@ def certify(
             pool.add(d_y, d_x)
             for means, values in zip((moved_y, moved_x), move(d_y, d_x)):
                 means.add(values)
-            if each:
+            if per_person:
                 each_low.append(low)
                 each_high.append(high)
         _say(progress, f"{pool.n:,} individuals, R_high = {read.up(lam * eps + above.mean):.4g}")
@@ -151,8 +151,8 @@ def certify(
         lower=min(lower, upper),
         upper=upper,
         lam=lam,
-        range=largest,
-        everywhere=read.up(min(everywhere, lam * eps + largest)),
+        r_lam_max=largest,
+        delta_everywhere=read.up(min(everywhere, lam * eps + largest)),
         eps=eps,
         n=pool.n,
         confidence=confidence,
@@ -188,15 +188,15 @@ def certify_individuals(
     prepared = _prepare(
         model, tuning, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, start, progress
     )
-    subject, problem, read, attack, solver, _, lams = prepared
-    rows = subject.encode(x)
+    judged, problem, read, attack, solver, _, lams = prepared
+    rows = judged.encode(x)
     check_inside(problem.box, rows)
     lam = float(solver.m.lam)
     found = _upper(solver, rows, rounds)
     upper = read.up_each(np.minimum((lam * eps + found.upper).numpy(), _near(problem, rows, eps)))
     best_y, best_x, witness = _within(attack, rows, eps, lams, found.witness)
     _check_order(0.0, 0.0, best_y, upper)
-    return Individuals(best_y, np.maximum(upper, best_y), witness, best_x, eps, read.name, subject.decode(witness, x))
+    return Individuals(best_y, np.maximum(upper, best_y), witness, best_x, eps, read.name, judged.decode(witness, x))
 
 
 def _prepare(
@@ -213,18 +213,18 @@ def _prepare(
 ) -> _Prepared:
     if not eps >= 0:
         raise ValueError(f"eps must be at least 0; got {eps}")
-    subject = Subject.of(model)
-    layers = affine_layers(subject.module if subject.module is not None else model)
-    metric = fair_metric if fair_metric is not None else subject.fair_metric
+    judged = Judged.of(model)
+    layers = affine_layers(judged.module if judged.module is not None else model)
+    metric = fair_metric if fair_metric is not None else judged.fair_metric
     if metric is None:
         raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
-    box = Box.of(bounds if bounds is not None else subject.bounds, layers[0].weight.shape[1])
+    box = Box.of(bounds if bounds is not None else judged.bounds, layers[0].weight.shape[1])
     read = readout(output_distance, layers)
     problem = Problem(read.layers, metric, box)
-    x = subject.encode(x_tune)
+    x = judged.encode(x_tune)
     check_inside(box, x)
-    _check_folding(subject, layers, x[:64])
-    attack = Attack(subject.outputs, problem, output_distance, differentiable=True, neighbours=x[:256])
+    _check_folding(judged, layers, x[:64])
+    attack = Attack(judged.outputs, problem, output_distance, differentiable=True, neighbours=x[:256])
     lams = plan(attack, x[:128], eps)
     say = (lambda text: _say(True, text)) if progress else None
     start = start if start is not None else _trained_multipliers(model)
@@ -232,7 +232,7 @@ def _prepare(
     if start is not None and fits(problem, start):
         again = tune(problem, x[:tune_rows], max(eps, 1e-9), steps=tune_steps, start=start, progress=say)
         tuned = again if again.value < tuned.value else tuned
-    return _Prepared(subject, problem, read, attack, Solver(problem, tuned.multipliers), x, lams)
+    return _Prepared(judged, problem, read, attack, Solver(problem, tuned.multipliers), x, lams)
 
 
 def _trained_multipliers(model: Any) -> Multipliers | None:
@@ -341,15 +341,15 @@ def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any]:
     return take[:count], take[count:]
 
 
-def _encoded(subject: Subject, part: Any) -> Iterator[Tensor]:
-    x = subject.encode(part)
+def _encoded(judged: Judged, part: Any) -> Iterator[Tensor]:
+    x = judged.encode(part)
     for start in range(0, len(x), CHUNK):
         yield x[start : start + CHUNK]
 
 
-def _check_folding(subject: Subject, layers: Any, x: Tensor) -> None:
+def _check_folding(judged: Judged, layers: Any, x: Tensor) -> None:
     with torch.no_grad():
-        gap = (subject.outputs(x) - forward(layers, x)).abs().max().item() if len(x) else 0.0
+        gap = (judged.outputs(x) - forward(layers, x)).abs().max().item() if len(x) else 0.0
     if gap > 1e-6:
         raise RuntimeError(f"the folded layers differ from the model by {gap:.3g}; please report this model")
 

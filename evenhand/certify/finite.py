@@ -14,7 +14,7 @@ from evenhand.dual.confidence import UpperBound
 from evenhand.dual.moves import choose_move
 from evenhand.dual.pool import Pool
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.judged import Subject
+from evenhand.judged import Judged
 from evenhand.output_distances import OutputDistance, absolute_probability, total_variation
 from evenhand.variations import Variations
 
@@ -48,9 +48,9 @@ def certify_variations(
         order = np.arange(len(held_out))
         tuning = Variations(held_out.values[:half], order[:half], held_out.like)
         held_out = Variations(held_out.values[half:], order[half:] - half, held_out.like)
-    subject = Subject.of(model)
-    tune_y, tune_x = _distances(subject, tuning, fair_metric, output_distance)
-    d_y, d_x = _distances(subject, held_out, fair_metric, output_distance)
+    judged = Judged.of(model)
+    tune_y, tune_x = _distances(judged, tuning, fair_metric, output_distance)
+    d_y, d_x = _distances(judged, held_out, fair_metric, output_distance)
     if float(d_y.max(initial=0)) > d_y_max:
         raise ValueError(f"a held-out output distance is {d_y.max():g}, above d_y_max = {d_y_max:g}")
     tuned, pool = Pool(), Pool()
@@ -68,8 +68,8 @@ def certify_variations(
         lower=min(move.lower(*move(d_y, d_x), eps, alpha, interval), upper),
         upper=upper,
         lam=lam,
-        range=d_y_max,
-        everywhere=d_y_max,
+        r_lam_max=d_y_max,
+        delta_everywhere=d_y_max,
         eps=eps,
         n=len(d_y),
         confidence=confidence,
@@ -82,14 +82,14 @@ def certify_variations(
 
 
 def _distances(
-    subject: Subject, variations: Variations, fair_metric: FairMetric | None, output_distance: OutputDistance
+    judged: Judged, variations: Variations, fair_metric: FairMetric | None, output_distance: OutputDistance
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     g, m = variations.values.shape[:2]
     if g == 0:
         raise ValueError("there is nobody in the variations; the certificate needs people who have versions")
-    x = subject.encode(variations.flat())
+    x = judged.encode(variations.flat())
     with torch.no_grad():
-        h = subject.outputs(x)
+        h = judged.outputs(x)
         d_y = output_distance(h.reshape(g, m, -1)[:, :1].expand(g, m, h.shape[1]), h.reshape(g, m, -1))
     if fair_metric is None:
         return d_y.numpy(), np.zeros((g, m))

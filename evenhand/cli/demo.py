@@ -13,7 +13,7 @@ import typer
 from evenhand.cli.console import Talk, guarded, print_json, print_table
 from evenhand.cli.train import Json, Seed
 from evenhand.workflow import Folder, fingerprint, run
-from evenhand.workflow.demo import SETTINGS, demo_problem, lines
+from evenhand.workflow.demo import SETTINGS, demo_task, lines
 from evenhand.workflow.output import summary, write_results
 
 
@@ -32,19 +32,19 @@ def demo(
     """
     folder = Folder(out)
     with Talk(quiet=as_json) as say:
-        frame, problem = demo_problem(seed)
+        frame, task = demo_task(seed)
         settings = replace(SETTINGS, seed=seed, steps=steps, certificate=certificate)
         say("Adult: 45,222 people, 41 features; who earns more than 50,000 dollars a year?")
         if folder.open(fingerprint(frame, settings.__dict__)):
             say(f"going on with the run in {out}")
-        results = run(problem, settings, folder, say, jobs=2)
+        results = run(task, settings, folder, say, jobs=2)
         made_by = {
             "command": shlex.join(["evenhand", *sys.argv[1:]]),
             "data": "Adult",
             "rows": len(frame),
             "seed": seed,
         }
-        write_results(folder, problem, results, made_by)
+        write_results(folder, task, results, made_by)
     table = lines(results.metrics)
     if as_json:
         print_json({**summary(folder), "table": [asdict(line) for line in table]})

@@ -20,7 +20,7 @@ from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.files import load, load_metadata
 from evenhand.files.onnx import onnx_inputs
-from evenhand.judged import Subject
+from evenhand.judged import Judged
 from evenhand.tables.read import find_column
 from evenhand.tables.schema import Schema
 from evenhand.workflow.prepare import people_box
@@ -137,33 +137,33 @@ def metric_of_pipeline(model: Pipeline, frame: pd.DataFrame, sensitive: Sequence
 
     They are found by trying: the column is permuted, and what changes depends on it.
     """
-    subject = Subject.of(model)
-    x = subject.encode(frame)
+    judged = Judged.of(model)
+    x = judged.encode(frame)
     free = torch.zeros(x.shape[1], dtype=torch.bool)
     for name in sensitive:
         column = find_column(name, [str(c) for c in frame.columns], "sensitive")
         turned = frame.assign(**{column: np.roll(frame[column].to_numpy(), 1)})
-        depends = (subject.encode(turned) != x).any(dim=0)
+        depends = (judged.encode(turned) != x).any(dim=0)
         for value in frame[column].dropna().unique()[:20]:
-            depends |= (subject.encode(frame.iloc[:50].assign(**{column: value})) != x[:50]).any(dim=0)
+            depends |= (judged.encode(frame.iloc[:50].assign(**{column: value})) != x[:50]).any(dim=0)
         if not depends.any():
             raise UserError(f"the model does not look at {column!r}: changing it changes none of its features")
         free |= depends
     directions = torch.eye(x.shape[1])[:, free]
     low, high = x.amin(0), x.amax(0)
-    blocks = _one_hot_blocks(subject, frame, x)
+    blocks = _one_hot_blocks(judged, frame, x)
     named = {j for block in blocks for j in block}
     indicator = ((x == 0) | (x == 1)).all(dim=0) & (high > low)
     binary = [j for j in indicator.nonzero()[:, 0].tolist() if j not in named]
     return FairMetric(directions), Box(low, high, blocks=blocks, binary=binary)
 
 
-def _one_hot_blocks(subject: Subject, frame: pd.DataFrame, x: torch.Tensor) -> list[list[int]]:
+def _one_hot_blocks(judged: Judged, frame: pd.DataFrame, x: torch.Tensor) -> list[list[int]]:
     """Features that one column feeds and of which exactly one is 1 in every row: nobody has two categories at once."""
     blocks, taken = [], set[int]()
     for column in frame.columns:
         turned = frame.assign(**{str(column): np.roll(frame[column].to_numpy(), 1)})
-        fed = (subject.encode(turned) != x).any(dim=0).nonzero()[:, 0].tolist()
+        fed = (judged.encode(turned) != x).any(dim=0).nonzero()[:, 0].tolist()
         part = x[:, fed]
         one_hot = ((part == 0) | (part == 1)).all() and (part.sum(1) == 1).all()
         if len(fed) > 1 and one_hot and not taken & set(fed):

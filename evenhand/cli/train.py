@@ -111,16 +111,16 @@ def train(
             "ignore": names(ignore),
             "seed": seed,
         }
-        problem = prepare(frame, **options)
-        _tell_columns(problem, say)
+        task = prepare(frame, **options)
+        _tell_columns(task, say)
         code = fingerprint(frame, {**options, "settings": settings.__dict__})
         if folder.open(code, overwrite):
             say(f"going on with the run in {out}")
         rows = len(frame)
         del frame
-        results = run(problem, settings, folder, say, jobs=1 if rows > BIG else jobs)
+        results = run(task, settings, folder, say, jobs=1 if rows > BIG else jobs)
         made_by = {"command": shlex.join(["evenhand", *sys.argv[1:]]), "data": data.name, "rows": rows, "seed": seed}
-        write_results(folder, problem, results, made_by)
+        write_results(folder, task, results, made_by)
         if mlflow:
             from evenhand.workflow.mlflow_log import log_run
 
@@ -160,16 +160,16 @@ def show(metrics: dict[str, Any], certificate: dict[str, Any] | None) -> None:
         sys.stdout.write(f"Certificate of the fair model: {sentence}\n")
 
 
-def _tell_columns(problem: Any, say: Any) -> None:
-    for column in problem.schema.columns:
+def _tell_columns(task: Any, say: Any) -> None:
+    for column in task.schema.columns:
         if column.kind in ("dropped", "date"):
             hint = "; --keep-dates uses it" if column.kind == "date" else ""
             say(f"column {column.name!r} is left out: {column.note}{hint}")
-    for why, count in problem.left_out.items():
+    for why, count in task.left_out.items():
         say(f"{count:,} rows left out: {why}")
-    kinds = [column.kind for column in problem.schema.used]
+    kinds = [column.kind for column in task.schema.used]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("number", "binary", "category") if kind in kinds)
-    say(f"{sum(len(p.y) for p in problem.parts.values()):,} rows; columns: {counts}")
+    say(f"{sum(len(p.y) for p in task.parts.values()):,} rows; columns: {counts}")
 
 
 def _rhos(text: str) -> tuple[float, ...]:

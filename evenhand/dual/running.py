@@ -57,7 +57,7 @@ class BlockMeans:
         return np.concatenate([*self._blocks, np.zeros(0)])
 
 
-class Hinges:
+class StreamedPool:
     """A ``Pool`` in bounded memory: its value from below, within about one part in ten thousand.
 
     max_j (d_Y_j - lam * d_X_j) of a person is a sum of hinges, one for each piece of the upper envelope: piece j adds

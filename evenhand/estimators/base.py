@@ -120,7 +120,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         self.module_.eval()
         self.history_ = pd.DataFrame(history.records)
         self.n_iter_ = history.steps
-        lam = objective.state_dict().get("regularizer.lam", objective.state_dict().get("worst_case.lam"))
+        lam = objective.state_dict().get("regularizer.lam", objective.state_dict().get("priced_search.lam"))
         if lam is not None:
             self.lam_ = float(lam)
 

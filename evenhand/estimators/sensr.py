@@ -13,7 +13,7 @@ from evenhand.estimators.regressor import NeuralRegressor
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Loss, Objective, squared_loss
 from evenhand.objectives.sensr import SenSR
-from evenhand.regularizer import LamRule, WorstCase, ratio_rule
+from evenhand.regularizer import LamRule, PricedSearch, ratio_rule
 from evenhand.search.worst_cases import Search
 
 
@@ -65,8 +65,10 @@ class SenSRMethod(NeuralEstimator):
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         rule = self.lam_rule if self.lam_rule is not None else ratio_rule()
-        worst_case = WorstCase(self.fair_metric_, self.eps, self.bounds_, self.search, rule, self.lam, search_generator)
-        return SenSR(worst_case, self._loss)
+        priced_search = PricedSearch(
+            self.fair_metric_, self.eps, self.bounds_, self.search, rule, self.lam, search_generator
+        )
+        return SenSR(priced_search, self._loss)
 
 
 class SenSRClassifier(SenSRMethod, NeuralClassifier):

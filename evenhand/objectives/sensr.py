@@ -5,18 +5,18 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
-from evenhand.regularizer import WorstCase
+from evenhand.regularizer import PricedSearch
 
 
 class SenSR(Objective):
     """sup over P' with W_d(P, P') <= eps of E[loss]: the same search, the gain is the loss, trained on x' only."""
 
-    def __init__(self, worst_case: WorstCase, loss: Loss | None = None) -> None:
+    def __init__(self, priced_search: PricedSearch, loss: Loss | None = None) -> None:
         super().__init__(loss)
-        self.worst_case = worst_case
+        self.priced_search = priced_search
 
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
-        found = self.worst_case.find(model, lambda h: self.loss(h, batch.y), batch.x)
+        found = self.priced_search.find(model, lambda h: self.loss(h, batch.y), batch.x)
         value = mean_loss(self.loss(model(found.x_worst), batch.y), batch.weight)
-        self.last = {"loss": value.detach(), "lam": self.worst_case.lam.clone(), "d_x": found.d_x.mean()}
+        self.last = {"loss": value.detach(), "lam": self.priced_search.lam.clone(), "d_x": found.d_x.mean()}
         return value

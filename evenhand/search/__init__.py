@@ -4,7 +4,7 @@ from evenhand.search.ascent import AdamAscent, NormalisedAscent, SignAscent
 from evenhand.search.candidates import CandidateSearch
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.presets import PAPER_ADULT, PAPER_ADULT_SENSR, PAPER_BIOS, PAPER_TOXICITY
-from evenhand.search.worst_cases import Bounds, DistanceGain, Found, Gain, Search
+from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Search, WorstCases
 
 __all__ = [
     "PAPER_ADULT",
@@ -15,10 +15,10 @@ __all__ = [
     "Bounds",
     "CandidateSearch",
     "DistanceGain",
-    "Found",
     "Gain",
     "GradientSearch",
     "NormalisedAscent",
     "Search",
     "SignAscent",
+    "WorstCases",
 ]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.mode import eval_mode
-from evenhand.search.worst_cases import Bounds, Found, Gain, box
+from evenhand.search.worst_cases import Bounds, Gain, WorstCases, box
 from evenhand.variations import Variations
 
 
@@ -36,7 +36,7 @@ class CandidateSearch:
         lam: Tensor | float,
         bounds: Bounds = None,
         generator: torch.Generator | None = None,
-    ) -> Found:
+    ) -> WorstCases:
         fair_metric = fair_metric.matching(x)
         rows = torch.as_tensor(self.variations.rows, device=x.device)
         values = torch.as_tensor(self.variations.values, dtype=x.dtype, device=x.device)
@@ -60,4 +60,4 @@ class CandidateSearch:
                 best = torch.where(better, objective, best)
                 best_gain, d_x = torch.where(better, reached, best_gain), torch.where(better, price, d_x)
                 x_worst[better] = candidate[better]
-        return Found(x_worst, d_x, best_gain)
+        return WorstCases(x_worst, d_x, best_gain)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
-from evenhand.search.worst_cases import Found, Gain, Model
+from evenhand.search.worst_cases import Gain, Model, WorstCases
 
 Move = tuple[Tensor, Tensor, Tensor | None, Tensor]  # gradient at z', u, v, directions
 
@@ -57,7 +57,7 @@ class Split:
         return same and torch.equal(z, before)  # a tail that overwrites z cannot share it
 
 
-class AtX:
+class ModelView:
     """A model seen from a batch x: what the search and the training step both need, computed once.
 
     ``h_x()`` and ``h_worst(found)`` are the model's outputs, with gradients for its parameters. On the split path they
@@ -75,7 +75,7 @@ class AtX:
     def h_x(self) -> Tensor:
         return self.model(self.x) if self.cut is None or self.z is None else self.cut.tail(self.z)
 
-    def h_worst(self, found: Found, directions: Tensor) -> Tensor:
+    def h_worst(self, found: WorstCases, directions: Tensor) -> Tensor:
         if self.cut is None or self.z is None or found.z is None:
             x_worst = self.x + (found.x_worst - self.x).detach() if self.x.requires_grad else found.x_worst
             return self.model(x_worst)

@@ -12,10 +12,10 @@ from torch import Tensor
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.ranks import rand_rows
 from evenhand.search.ascent import AdamAscent, Ascent
-from evenhand.search.first_layer import AtX, split
+from evenhand.search.first_layer import ModelView, split
 from evenhand.search.mode import eval_mode, gradients_allowed
 from evenhand.search.paths import Path
-from evenhand.search.worst_cases import Bounds, DistanceGain, Found, Gain, Model, box
+from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, WorstCases, box
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class GradientSearch:
         lam: Tensor | float,
         bounds: Bounds = None,
         generator: torch.Generator | None = None,
-    ) -> Found:
-        seen = model if isinstance(model, AtX) else None
+    ) -> WorstCases:
+        seen = model if isinstance(model, ModelView) else None
         fair_metric = fair_metric.matching(x)
         with gradients_allowed(), eval_mode(seen.model if seen else model):
             x = x.detach().clone() if x.is_inference() else x.detach()
@@ -70,13 +70,13 @@ class GradientSearch:
                     climb.run(generator)
                 return climb.found(with_z=seen is not None)
 
-    def at(self, model: Model, x: Tensor) -> AtX:
+    def at(self, model: Model, x: Tensor) -> ModelView:
         """The model seen from x, cut behind its first linear layer where that applies and was seen to agree."""
         cut = split(model, self.first_layer) if self.fast else None
         if cut is not None and model not in self._agreed:
             with eval_mode(model):
                 self._agreed[model] = cut.agrees(model, x[:64].detach())
-        return AtX(model, x, cut if cut is not None and self._agreed[model] else None)
+        return ModelView(model, x, cut if cut is not None and self._agreed[model] else None)
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_agreed"}
@@ -85,7 +85,7 @@ class GradientSearch:
         self.__dict__.update(state, _agreed=weakref.WeakKeyDictionary())
 
 
-def _gain_at_x(at_x: AtX, gain: Gain) -> Tensor:
+def _gain_at_x(at_x: ModelView, gain: Gain) -> Tensor:
     if isinstance(gain, DistanceGain):
         return gain.h_x.new_zeros(len(gain.h_x))  # d_Y(h(x), h(x)) = 0
     return gain(at_x.h_x()).detach()
@@ -120,7 +120,7 @@ class _Climb:
         if self.search.full_steps > 0 and not self.free_only:
             self._full_stage(u, v, generator)
 
-    def found(self, with_z: bool = False) -> Found:
+    def found(self, with_z: bool = False) -> WorstCases:
         x_worst = torch.addmm(self.x, self.u, self.metric.directions.T)
         if self.v is not None:
             x_worst += self.v
@@ -128,9 +128,9 @@ class _Climb:
             x_worst = torch.maximum(torch.minimum(x_worst, self.limits[1]), self.limits[0])
         z = self.path.z_at(self.u, self.v, self.current) if with_z else None
         if self.v is None:
-            return Found(x_worst, torch.zeros_like(self.best), self.best, self.u, None, z)
+            return WorstCases(x_worst, torch.zeros_like(self.best), self.best, self.u, None, z)
         d_x = self._price(self.v)[0]
-        return Found(x_worst, d_x, torch.add(self.best, d_x, alpha=self.lam), self.u, self.v, z)
+        return WorstCases(x_worst, d_x, torch.add(self.best, d_x, alpha=self.lam), self.u, self.v, z)
 
     def _subspace_stage(self, u: Tensor) -> Tensor | None:
         """Climb over u, in place, at no cost; returns what the box adds to A u where the stage ends."""

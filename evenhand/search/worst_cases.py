@@ -18,7 +18,7 @@ Bounds = tuple[Any, Any] | None  # (low, high), each a scalar or (d,)
 
 
 @dataclass(frozen=True)
-class Found:
+class WorstCases:
     """The worst case of each row: x_worst = x + A u + v, its price and its gain."""
 
     x_worst: Tensor  # (n, d)
@@ -41,7 +41,7 @@ class Search(Protocol):
         lam: Tensor | float,
         bounds: Bounds = None,
         generator: torch.Generator | None = None,
-    ) -> Found: ...
+    ) -> WorstCases: ...
 
 
 class DistanceGain:

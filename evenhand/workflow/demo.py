@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.datasets import adult, adult_frame
-from evenhand.workflow.prepare import Problem, prepare
+from evenhand.workflow.prepare import Task, prepare
 from evenhand.workflow.questions import Flip
 from evenhand.workflow.stages import METHODS, Settings
 
@@ -37,17 +37,17 @@ class Line:
     searched: float
 
 
-def demo_problem(seed: int = 0) -> tuple[pd.DataFrame, Problem]:
+def demo_task(seed: int = 0) -> tuple[pd.DataFrame, Task]:
     """Adult with the paper's eleven columns (41 features), binary race, and its test part as the held-out part."""
     train, test = adult(seed)
     rows = np.sort(np.r_[train.X.index, test.X.index])
     frame = adult_frame().loc[rows, [*FEATURES, "income"]]
     frame["race"] = np.where(frame["race"] == "White", "White", "Non-White")
     held_out: NDArray[np.bool_] = np.isin(rows, test.X.index)
-    problem = prepare(
+    task = prepare(
         frame, "income", ["sex", "race"], proxy=["sex"], seed=seed, held_out=held_out, extra_questions=[SPOUSE]
     )
-    return frame, problem
+    return frame, task
 
 
 def lines(metrics: dict[str, Any]) -> list[Line]:

@@ -13,17 +13,17 @@ from evenhand.report import Findings, render
 from evenhand.report.card import model_card
 from evenhand.tables.read import TableError
 from evenhand.workflow.folder import Folder, versions
-from evenhand.workflow.prepare import Problem
+from evenhand.workflow.prepare import Task
 from evenhand.workflow.stages import Results
 
 MODEL = "model.evenhand"
 
 
-def write_results(folder: Folder, problem: Problem, results: Results, made_by: dict[str, Any]) -> None:
+def write_results(folder: Folder, task: Task, results: Results, made_by: dict[str, Any]) -> None:
     """Everything but the report, which is made from these files alone."""
     shutil.copyfile(folder.path / "stages" / "fair.evenhand", folder.path / f".{MODEL}")
     (folder.path / f".{MODEL}").replace(folder.path / MODEL)
-    problem.fair_metric.save(folder.path / "metric.npz")
+    task.fair_metric.save(folder.path / "metric.npz")
     folder.write_json("metrics.json", results.metrics)
     table = pd.DataFrame(results.frontier, columns=["rho", "accuracy", "unfairness", "front"])
     folder.write_table("frontier.csv", table)

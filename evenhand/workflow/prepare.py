@@ -40,7 +40,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Task:
     """A table ready for training: parts, encoder, metric, domain, and the questions to ask of a model."""
 
     schema: Schema
@@ -103,7 +103,7 @@ def prepare(
     seed: int = 0,
     held_out: NDArray[np.bool_] | None = None,
     extra_questions: Sequence[Flip] = (),
-) -> Problem:
+) -> Task:
     """Kinds, split, encoding and metric; every decision is made on the train part only.
 
     proxy: also make free what predicts the sensitive columns, all of them or those named. held_out: which rows to hold
@@ -121,7 +121,7 @@ def prepare(
         raise TableError(f"--proxy-for names {', '.join(map(repr, sorted(unknown)))}, which is not among --sensitive")
     metric = learn(parts["train"], encoder, schema, named)
     questions = [*flips(schema, parts["train"].frame), *extra_questions]
-    return Problem(schema, encoder, parts, metric, named, questions, left_out)
+    return Task(schema, encoder, parts, metric, named, questions, left_out)
 
 
 def learn(train: Part, encoder: ColumnTransformer, schema: Schema, proxies: Sequence[str]) -> FairMetric:

@@ -25,7 +25,7 @@ from evenhand.frontier import SearchedUnfairness, frontier
 from evenhand.frontier.sweep import one_thread
 from evenhand.tables.schema import Schema, encoded_names
 from evenhand.workflow.folder import Folder
-from evenhand.workflow.prepare import Part, Problem
+from evenhand.workflow.prepare import Part, Task
 from evenhand.workflow.questions import Flip, most_changed, scores, show
 
 Say = Callable[[str], None]
@@ -53,7 +53,7 @@ class Settings:
     sensr: bool = False  # also train SenSR, for comparison
     sensr_eps: float = 0.1
     certificate: bool = True
-    audit_rows: int | None = None  # None: as many as take about a minute, see ``people``
+    audit_rows: int | None = None  # None: as many as take about a minute, see ``how_many``
     certify_rows: int | None = None
 
 
@@ -75,49 +75,47 @@ class Results:
     certificate: dict[str, Any] | None
 
 
-def run(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs: int = 1) -> Results:
+def run(task: Task, settings: Settings, folder: Folder, say: Say, jobs: int = 1) -> Results:
     """All stages in order; those that are finished in the folder are read instead.
 
     In one thread: the operations are small, and threads that wait for each other cost several times the work.
     """
     with warnings.catch_warnings(), one_thread():
-        warnings.filterwarnings("ignore", message="Found unknown categories")
+        warnings.filterwarnings("ignore", message="WorstCases unknown categories")
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")  # nobody writes to it
-        sweep = _sweep(problem, settings, folder, say, jobs)
+        sweep = _sweep(task, settings, folder, say, jobs)
         chosen = sweep["chosen"]
         estimators: dict[str, Any] = {
             "plain": ERMClassifier(**_common(settings)),
-            "project": ProjectClassifier(problem.fair_metric, **_common(settings)),
-            "fair": SenSeIClassifier(problem.fair_metric, rho=chosen["rho"], eps=settings.eps, **_common(settings)),
+            "project": ProjectClassifier(task.fair_metric, **_common(settings)),
+            "fair": SenSeIClassifier(task.fair_metric, rho=chosen["rho"], eps=settings.eps, **_common(settings)),
         }
         if settings.sensr:
-            estimators["sensr"] = SenSRClassifier(problem.fair_metric, eps=settings.sensr_eps, **_common(settings))
-        models = {name: _train(name, estimators[name], problem, folder, say) for name in METHODS if name in estimators}
-        held_out = inside(problem, problem.parts["held_out"])
-        metrics = _measure(problem, settings, models, held_out, folder, say)
+            estimators["sensr"] = SenSRClassifier(task.fair_metric, eps=settings.sensr_eps, **_common(settings))
+        models = {name: _train(name, estimators[name], task, folder, say) for name in METHODS if name in estimators}
+        held_out = inside(task, task.parts["held_out"])
+        metrics = _measure(task, settings, models, held_out, folder, say)
         metrics["chosen"] = chosen
         certificate = None
         if settings.certificate:
-            certificate = folder.stage(
-                "certificate", lambda: _certify(problem, settings, models["fair"], held_out, say)
-            )
+            certificate = folder.stage("certificate", lambda: _certify(task, settings, models["fair"], held_out, say))
     return Results(models, metrics, sweep["table"], certificate)
 
 
-def people(asked: int | None, most: int, least: int, d: int) -> int:
+def how_many(asked: int | None, most: int, least: int, d: int) -> int:
     """How many people to look at: as many as asked for, or fewer the wider the encoded table is (d features)."""
     return asked if asked is not None else max(least, min(most, 100 * most // d))
 
 
-def broadest(problem: Problem) -> Flip:
+def broadest(task: Task) -> Flip:
     """The question about all sensitive columns together, or the first one."""
-    joined = " or ".join(problem.schema.sensitive)
-    return next((q for q in problem.questions if q.name == joined), problem.questions[0])
+    joined = " or ".join(task.schema.sensitive)
+    return next((q for q in task.questions if q.name == joined), task.questions[0])
 
 
-def inside(problem: Problem, part: Part) -> Part:
+def inside(task: Task, part: Part) -> Part:
     """The people whose categories were all seen in training: the others are outside the domain of the statements."""
-    kept = problem.box().contains(torch.from_numpy(part.X.to_numpy(dtype=np.float64))).numpy()
+    kept = task.box().contains(torch.from_numpy(part.X.to_numpy(dtype=np.float64))).numpy()
     return Part(part.frame[kept], part.X[kept], part.y[kept])
 
 
@@ -131,7 +129,7 @@ def _common(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _sweep(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs: int) -> dict[str, Any]:
+def _sweep(task: Task, settings: Settings, folder: Folder, say: Say, jobs: int) -> dict[str, Any]:
     """Train for every rho, score on the validation part, choose by a stated rule."""
     if len(settings.rho) == 1:
         why = f"rho = {settings.rho[0]:g} was given; no other value was tried."
@@ -139,13 +137,13 @@ def _sweep(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs:
 
     def make() -> dict[str, Any]:
         say(f"trade-off: {len(settings.rho)} values of rho, judged on validation data")
-        train, validation = problem.parts["train"].head(SWEEP_TRAIN), problem.parts["validation"].head(SCORE_ROWS)
+        train, validation = task.parts["train"].head(SWEEP_TRAIN), task.parts["validation"].head(SCORE_ROWS)
         X = pd.concat([train.X, validation.X])
         y = np.concatenate([train.y, validation.y])
-        rows = people(None, SWEEP_ROWS, 200, problem.fair_metric.d)
+        rows = how_many(None, SWEEP_ROWS, 200, task.fair_metric.d)
         folds = PredefinedSplit(np.r_[np.full(len(train.y), -1), np.zeros(len(validation.y), dtype=int)])
         found = frontier(
-            SenSeIClassifier(problem.fair_metric, eps=settings.eps, **_common(settings)),
+            SenSeIClassifier(task.fair_metric, eps=settings.eps, **_common(settings)),
             X,
             y,
             rho=list(settings.rho),
@@ -166,37 +164,37 @@ def _sweep(problem: Problem, settings: Settings, folder: Folder, say: Say, jobs:
     return result
 
 
-def _train(name: str, estimator: Any, problem: Problem, folder: Folder, say: Say) -> Pipeline:
+def _train(name: str, estimator: Any, task: Task, folder: Folder, say: Say) -> Pipeline:
     """Fit one model on the train part, or read it if it is there."""
     path = folder.path / "stages" / f"{name}.evenhand"
     if path.exists():
         kept: Pipeline = load(path)
         return kept
-    train = problem.parts["train"]
+    train = task.parts["train"]
     started = time.perf_counter()
     estimator.fit(train.X, train.y)
     say(f"{METHODS[name]} trained in {time.perf_counter() - started:.0f} s")
-    model = Pipeline([("encode", problem.encoder), ("model", estimator)])
-    save(model, path, {"schema": problem.schema.to_json(), "seconds": time.perf_counter() - started})
+    model = Pipeline([("encode", task.encoder), ("model", estimator)])
+    save(model, path, {"schema": task.schema.to_json(), "seconds": time.perf_counter() - started})
     return model
 
 
 def _measure(
-    problem: Problem, settings: Settings, models: dict[str, Pipeline], held_out: Part, folder: Folder, say: Say
+    task: Task, settings: Settings, models: dict[str, Pipeline], held_out: Part, folder: Folder, say: Say
 ) -> dict[str, Any]:
     """Scores and audits of every model on the held-out part."""
     few = held_out.head(SCORE_ROWS)
-    groups = problem.groups(few)
+    groups = task.groups(few)
     measured: dict[str, Any] = {}
     for name, model in models.items():
 
         def of_one(name: str = name, model: Pipeline = model) -> dict[str, Any]:
-            result = scores(model, few.frame, few.y, groups, problem.questions)
-            audited = held_out.head(people(settings.audit_rows, 400, 60, problem.fair_metric.d)).frame
-            found = search(model, audited, problem, settings)
+            result = scores(model, few.frame, few.y, groups, task.questions)
+            audited = held_out.head(how_many(settings.audit_rows, 400, 60, task.fair_metric.d)).frame
+            found = search(model, audited, task, settings)
             say(f"{METHODS[name]}: {found}")
-            result["audit"] = describe(found, audited, problem.schema)
-            result["people"] = most_changed(model, few.frame, broadest(problem), problem.schema.labels)
+            result["audit"] = describe(found, audited, task.schema)
+            result["people"] = most_changed(model, few.frame, broadest(task), task.schema.labels)
             result["history"] = model[-1].history_.to_dict("list")
             result["rho"] = getattr(model[-1], "rho", None)
             return result
@@ -204,26 +202,24 @@ def _measure(
         measured[name] = folder.stage(f"measure-{name}", of_one)
     return {
         "models": measured,
-        "rows": {name: len(part.y) for name, part in problem.parts.items()},
+        "rows": {name: len(part.y) for name, part in task.parts.items()},
         "held_out_inside": len(held_out.y),
-        "left_out": problem.left_out,
-        "columns": [asdict(column) for column in problem.schema.columns],
-        "schema": problem.schema.to_json(),
-        "directions": directions(problem.fair_metric, encoded_names(problem.encoder), problem.schema.sensitive),
-        "proxies": list(problem.proxies),
-        "questions": [question.name for question in problem.questions],
+        "left_out": task.left_out,
+        "columns": [asdict(column) for column in task.schema.columns],
+        "schema": task.schema.to_json(),
+        "directions": directions(task.fair_metric, encoded_names(task.encoder), task.schema.sensitive),
+        "proxies": list(task.proxies),
+        "questions": [question.name for question in task.questions],
         "settings": asdict(settings),
     }
 
 
-def search(model: Pipeline, frame: pd.DataFrame, problem: Problem, settings: Settings) -> Audit:
+def search(model: Pipeline, frame: pd.DataFrame, task: Task, settings: Settings) -> Audit:
     """The audit of a Pipeline at the certified eps, so many people at a time that their candidates fit in memory."""
-    d = problem.fair_metric.d
+    d = task.fair_metric.d
     at_once = max(8, AUDIT_BYTES // (8 * d * (min(d, 400) + 100)))  # so many candidates each, float64
     parts = (frame.iloc[start : start + 4 * at_once] for start in range(0, len(frame), 4 * at_once))
-    return audit(
-        model, parts, problem.fair_metric, settings.eps_certified, problem.box(), keep=50, chunk=min(1024, at_once)
-    )
+    return audit(model, parts, task.fair_metric, settings.eps_certified, task.box(), keep=50, chunk=min(1024, at_once))
 
 
 def describe(found: Audit, frame: pd.DataFrame, schema: Schema, k: int = 50) -> dict[str, Any]:
@@ -289,22 +285,22 @@ def directions(metric: FairMetric, names: Sequence[tuple[str, str]], sensitive: 
     return described
 
 
-def _certify(problem: Problem, settings: Settings, model: Pipeline, held_out: Part, say: Say) -> dict[str, Any]:
-    d = problem.fair_metric.d
-    rows = people(settings.certify_rows, 500, 100, d)
+def _certify(task: Task, settings: Settings, model: Pipeline, held_out: Part, say: Say) -> dict[str, Any]:
+    d = task.fair_metric.d
+    rows = how_many(settings.certify_rows, 500, 100, d)
     wait = f"some minutes, with {d:,} features" if d > WIDE else "about a minute"
     say(f"certificate: tuning, then bounding the worst case of {min(rows, len(held_out.y))} people ({wait})")
-    tuning = inside(problem, problem.parts["tuning"])
+    tuning = inside(task, task.parts["tuning"])
     gentle: dict[str, Any] = {"tune_rows": 16, "tune_steps": 60, "rounds": 3} if d > WIDE else {}
     try:
         found: Certificate = certify(
             model,
             held_out.head(rows).frame,
-            problem.fair_metric,
+            task.fair_metric,
             settings.eps_certified,
-            problem.box(),
+            task.box(),
             tuning.head(64 if d > WIDE else 300).frame,
-            x_train=problem.parts["train"].frame,
+            x_train=task.parts["train"].frame,
             confidence=settings.confidence,
             **gentle,
         )

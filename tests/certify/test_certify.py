@@ -73,7 +73,7 @@ def test_a_linear_model_is_certified_almost_exactly(linear_certificate):
     assert cert.r_low <= truth + 1e-9 <= cert.r_high + 2e-9
     assert cert.gap <= 1.05
     assert cert.lower <= population <= cert.upper
-    assert cert.everywhere >= (2 * A + C * EPS**0.5) ** 2  # the worst place, x_0 = 1
+    assert cert.delta_everywhere >= (2 * A + C * EPS**0.5) ** 2  # the worst place, x_0 = 1
     assert cert.lower <= cert.r_high
     assert cert.r_high <= cert.upper
 
@@ -118,8 +118,8 @@ def test_nets_audit_below_certificate_and_grid_truth_inside(hidden):
 @pytest.mark.parametrize("interval", [hoeffding_upper, empirical_bernstein_upper])
 def test_the_interval_is_chosen_beforehand_and_only_one_is_used(interval):
     cert = certify(linear_model(), people(200), METRIC, EPS, BOX, x_tune=people(40, 1), interval=interval, **QUICK)
-    values = np.minimum(cert.each_high - cert.lam * EPS, cert.range)
-    assert cert.upper == pytest.approx(cert.lam * EPS + interval(values, cert.range, 0.025))
+    values = np.minimum(cert.each_high - cert.lam * EPS, cert.r_lam_max)
+    assert cert.upper == pytest.approx(cert.lam * EPS + interval(values, cert.r_lam_max, 0.025))
 
 
 def test_a_persons_bound_does_not_depend_on_the_other_held_out_people():
@@ -150,13 +150,13 @@ def test_held_out_people_may_come_in_parts_with_nothing_kept_for_each():
     x, tune = people(90), people(30, 1)
     whole = certify(linear_model(), x, METRIC, EPS, BOX, x_tune=tune, **quick)
     streamed = (x[i : i + 40] for i in range(0, 90, 40))
-    parts = certify(linear_model(), streamed, METRIC, EPS, BOX, x_tune=tune, each=False, **quick)
+    parts = certify(linear_model(), streamed, METRIC, EPS, BOX, x_tune=tune, per_person=False, **quick)
     assert parts.n == whole.n == 90
     assert parts.lam == pytest.approx(whole.lam, rel=0.5)  # chosen for another number of people
     assert whole.r_low * 0.98 <= parts.r_low <= parts.r_high <= whole.r_high * 1.2
     assert parts.lower <= parts.r_high <= parts.upper
     assert len(whole.each_low) == 90
-    with pytest.raises(ValueError, match="each=False kept nothing"):
+    with pytest.raises(ValueError, match="per_person=False kept nothing"):
         parts.share_unfair(0.1)
     with pytest.raises(ValueError, match="x_tune is needed when the held-out people come in parts"):
         certify(linear_model(), iter([x]), METRIC, EPS, BOX)

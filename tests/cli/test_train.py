@@ -8,12 +8,12 @@ import pytest
 
 from evenhand.workflow import stages
 
-from .conftest import QUICK, Found, people
+from .conftest import QUICK, WorstCases, people
 
 
 @pytest.fixture
 def no_search(monkeypatch):
-    monkeypatch.setattr(stages, "search", lambda model, frame, problem, settings: Found(frame))
+    monkeypatch.setattr(stages, "search", lambda model, frame, task, settings: WorstCases(frame))
 
 
 def test_folder_and_messages(trained):

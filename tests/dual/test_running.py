@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evenhand.dual.confidence import betting_upper, empirical_bernstein_upper, hoeffding_upper
 from evenhand.dual.pool import Pool
-from evenhand.dual.running import BlockMeans, Hinges
+from evenhand.dual.running import BlockMeans, StreamedPool
 
 
 def filled(kind, d_y, d_x, parts=3):
@@ -24,7 +24,7 @@ def filled(kind, d_y, d_x, parts=3):
 def test_hinges_bound_the_pool_from_below_and_closely(n, m, eps, guess, seed):
     rng = np.random.default_rng(seed)
     d_y, d_x = rng.exponential(size=(n, m)), rng.exponential(size=(n, m)) * rng.integers(0, 3, (n, m))
-    exact, found = filled(Pool(), d_y, d_x).minimise(eps), filled(Hinges(guess, 0.5), d_y, d_x).minimise(eps)
+    exact, found = filled(Pool(), d_y, d_x).minimise(eps), filled(StreamedPool(guess, 0.5), d_y, d_x).minimise(eps)
     assert found.value <= exact.value + 1e-12
     assert found.value >= exact.value * (1 - 5e-3)  # few people: the function is all kinks
     assert found.lam >= 0
@@ -36,7 +36,7 @@ def test_hinges_of_many_people_are_as_good_as_the_pool():
     for eps in (0.001, 0.05, 0.3):
         pool = filled(Pool(), d_y, d_x)
         exact = pool.minimise(eps)
-        hinges = filled(Hinges(3 * exact.lam, 1.5), d_y, d_x)
+        hinges = filled(StreamedPool(3 * exact.lam, 1.5), d_y, d_x)
         found = hinges.minimise(eps)
         assert exact.value * (1 - 1e-4) <= found.value <= exact.value + 1e-12
         assert hinges.share_above(found.lam) == pytest.approx((pool.choice(exact.lam)[0] > 1.5).mean(), abs=0.005)
@@ -44,10 +44,10 @@ def test_hinges_of_many_people_are_as_good_as_the_pool():
 
 def test_hinges_refuse_nonsense_and_nobody():
     with pytest.raises(ValueError, match="empty"):
-        Hinges(1.0, 0.5).minimise(0.1)
+        StreamedPool(1.0, 0.5).minimise(0.1)
     with pytest.raises(ValueError, match="NaN"):
-        Hinges(1.0, 0.5).add([[float("nan")]], [[1.0]])
-    nothing = Hinges(0.0, 0.5)
+        StreamedPool(1.0, 0.5).add([[float("nan")]], [[1.0]])
+    nothing = StreamedPool(0.0, 0.5)
     nothing.add(np.zeros((3, 2)), np.ones((3, 2)))
     assert nothing.minimise(0.1).value == 0
 

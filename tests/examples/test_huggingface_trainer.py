@@ -42,7 +42,7 @@ def test_accumulated_batches_give_the_gradient_of_one_large_batch(example, tmp_p
 
     from evenhand import FairMetric, FairRegularizer
     from evenhand.datasets import synthetic
-    from evenhand.search.worst_cases import Found
+    from evenhand.search.worst_cases import WorstCases
 
     def exact(model, gain, x, fair_metric, lam, bounds=None, generator=None):
         """The worst of the two ends of the sensitive feature: no chance in it, so that batches can be compared."""
@@ -51,7 +51,7 @@ def test_accumulated_batches_give_the_gradient_of_one_large_batch(example, tmp_p
             gains = torch.stack([gain(model(end)) for end in ends])
         best = gains.argmax(0)
         x_worst = ends[best, torch.arange(len(x))]
-        return Found(x_worst, torch.zeros(len(x)), gains.max(0).values)
+        return WorstCases(x_worst, torch.zeros(len(x)), gains.max(0).values)
 
     X, y = synthetic(16, seed=0)
     data = [{"x": torch.tensor(r, dtype=torch.float32), "labels": torch.tensor(label)} for r, label in zip(X, y)]

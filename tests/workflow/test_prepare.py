@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from evenhand.workflow import prepare
-from evenhand.workflow.demo import demo_problem
+from evenhand.workflow.demo import demo_task
 from evenhand.workflow.prepare import positions
 
 
 @pytest.fixture(scope="module")
-def problem():
+def task():
     rng = np.random.default_rng(0)
     n = 500
     sex = rng.choice(["f", "m"], n)
@@ -22,14 +22,14 @@ def problem():
     return prepare(frame, "y", ["sex", "race"], proxy=["sex"])
 
 
-def test_parts_are_disjoint_and_everybody_is_somewhere(problem):
-    rows = [set(part.frame.index) for part in problem.parts.values()]
+def test_parts_are_disjoint_and_everybody_is_somewhere(task):
+    rows = [set(part.frame.index) for part in task.parts.values()]
     assert sum(map(len, rows)) == len(set().union(*rows)) == 500
     assert [len(r) for r in rows] == [300, 25, 75, 100]
 
 
-def test_sensitive_columns_cost_nothing_and_the_proxy_nearly_nothing(problem):
-    metric, places, X = problem.fair_metric, positions(problem.encoder), problem.parts["train"].X
+def test_sensitive_columns_cost_nothing_and_the_proxy_nearly_nothing(task):
+    metric, places, X = task.fair_metric, positions(task.encoder), task.parts["train"].X
     for name in ("sex", "race"):
         step = torch.zeros(1, X.shape[1])
         step[0, places[name]] = 1.0
@@ -40,18 +40,18 @@ def test_sensitive_columns_cost_nothing_and_the_proxy_nearly_nothing(problem):
     assert height < 0.1 < 0.8 < noise  # height gives sex away, noise does not
 
 
-def test_domain_holds_everybody(problem):
-    box = problem.box()
-    for part in problem.parts.values():
+def test_domain_holds_everybody(task):
+    box = task.box()
+    for part in task.parts.values():
         assert box.contains(torch.from_numpy(part.X.to_numpy(dtype=np.float64))).all()
 
 
 def test_the_demo_has_the_papers_features_and_split():
     from evenhand.datasets import adult
 
-    frame, problem = demo_problem(0)
+    frame, task = demo_task(0)
     assert len(frame) == 45222
-    assert problem.parts["train"].X.shape[1] == 41
-    assert len(problem.parts["held_out"].y) == 9045
-    assert problem.fair_metric.directions.shape == (41, 3)
-    assert problem.parts["held_out"].y.mean() == pytest.approx(adult(0).test.y.mean())
+    assert task.parts["train"].X.shape[1] == 41
+    assert len(task.parts["held_out"].y) == 9045
+    assert task.fair_metric.directions.shape == (41, 3)
+    assert task.parts["held_out"].y.mean() == pytest.approx(adult(0).test.y.mean())

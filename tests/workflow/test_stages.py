@@ -14,14 +14,14 @@ def test_the_models_of_the_trade_off_are_trained_as_the_model_of_the_report(tmp_
     sex = rng.choice(["f", "m"], n)
     frame = pd.DataFrame({"pay": rng.normal(size=n), "age": rng.normal(size=n), "sex": sex})
     frame["y"] = np.where(frame["pay"] + (sex == "m") + rng.normal(0, 0.5, n) > 0.5, "yes", "no")
-    problem = prepare(frame, "y", ["sex"])
+    task = prepare(frame, "y", ["sex"])
     folder = Folder(tmp_path / "run")
     folder.open("a test")
     settings = Settings(rho=(1.0, 5.0, 25.0), steps=40, hidden=(8,), certificate=False, audit_rows=4)
-    found = run(problem, settings, folder, lambda text: None)
+    found = run(task, settings, folder, lambda text: None)
     chosen = found.metrics["chosen"]["rho"]
     (point,) = [row for row in found.frontier if row["rho"] == chosen]
-    validation = problem.parts["validation"]
+    validation = task.parts["validation"]
     fair = found.models["fair"]
     accuracy = evaluation.balanced_accuracy(validation.y, fair.predict(validation.frame))
     assert point["accuracy"] == pytest.approx(accuracy, abs=1e-9)
