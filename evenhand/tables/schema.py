@@ -171,7 +171,7 @@ def make_encoder(schema: Schema) -> ColumnTransformer:
 def encode(encoder: ColumnTransformer, frame: pd.DataFrame) -> pd.DataFrame:
     """The encoded table as float32, in chunks so that a million rows fit into memory."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="WorstCases unknown categories")
+        warnings.filterwarnings("ignore", message="Found unknown categories")
         parts = [
             encoder.transform(frame.iloc[start : start + CHUNK]).astype(np.float32)
             for start in range(0, len(frame), CHUNK)

@@ -81,7 +81,7 @@ def run(task: Task, settings: Settings, folder: Folder, say: Say, jobs: int = 1)
     In one thread: the operations are small, and threads that wait for each other cost several times the work.
     """
     with warnings.catch_warnings(), one_thread():
-        warnings.filterwarnings("ignore", message="WorstCases unknown categories")
+        warnings.filterwarnings("ignore", message="Found unknown categories")
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")  # nobody writes to it
         sweep = _sweep(task, settings, folder, say, jobs)
         chosen = sweep["chosen"]

@@ -9,7 +9,7 @@ from evenhand.workflow import stages
 QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6"]
 
 
-class WorstCases:
+class QuickAudit:
     """What an audit would find, without the search: these tests are about everything around it."""
 
     r_low, lower, eps, n, confidence = 0.1, 0.05, 0.01, 2, 0.95
@@ -58,7 +58,7 @@ def trained(invoke, tmp_path_factory):
     data = folder / "people.csv"
     data.write_bytes(people().to_csv(index=False, sep=";", decimal=",").encode("utf-8-sig"))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(stages, "search", lambda model, frame, task, settings: WorstCases(frame))
+        patched.setattr(stages, "search", lambda model, frame, task, settings: QuickAudit(frame))
         result = invoke("train", data, "--target", "approved", "--sensitive", "sex", "--out", folder / "run", *QUICK)
     assert result.exit_code == 0, result.stderr
     return folder, result

@@ -6,12 +6,12 @@ import pytest
 
 from evenhand.workflow import stages
 
-from .conftest import WorstCases
+from .conftest import QuickAudit
 
 
 @pytest.mark.slow
 def test_demo_writes_the_table_and_the_folder(tmp_path, invoke, monkeypatch):
-    monkeypatch.setattr(stages, "search", lambda model, frame, task, settings: WorstCases(frame))
+    monkeypatch.setattr(stages, "search", lambda model, frame, task, settings: QuickAudit(frame))
     chosen = {"table": [], "chosen": {"rho": 15.0, "why": "rho = 15 was given."}}
     monkeypatch.setattr(stages, "_sweep", lambda *args: chosen)
     result = invoke("demo", "--out", tmp_path / "demo", "--steps", "5", "--no-certificate")

@@ -8,12 +8,12 @@ import pytest
 
 from evenhand.workflow import stages
 
-from .conftest import QUICK, WorstCases, people
+from .conftest import QUICK, QuickAudit, people
 
 
 @pytest.fixture
 def no_search(monkeypatch):
-    monkeypatch.setattr(stages, "search", lambda model, frame, task, settings: WorstCases(frame))
+    monkeypatch.setattr(stages, "search", lambda model, frame, task, settings: QuickAudit(frame))
 
 
 def test_folder_and_messages(trained):
