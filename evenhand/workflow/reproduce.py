@@ -106,7 +106,7 @@ def _write_state(folder: Path, quick: bool, finished: Mapping[str, str]) -> None
 
 def experiments_folder() -> Path:
     """The folder of the experiment scripts, which an installed package does not have."""
-    folder = Path(__file__).resolve().parent.parent / "experiments"
+    folder = Path(__file__).resolve().parents[2] / "experiments"
     if not (folder / "fig1_rho.py").exists():
         raise FileNotFoundError(
             "the experiment scripts are not part of the installed package; clone the repository and run "

@@ -20,7 +20,7 @@ def linear(w):
 
 def test_a_model_that_ignores_the_free_direction_has_none_at_eps_0():
     model = linear([[0.0, 1.0], [0.0, -1.0]])
-    x = torch.rand(50, 2)
+    x = torch.rand(50, 2, generator=torch.Generator().manual_seed(0))
     value = SearchedUnfairness(eps=0.0).value(model, x, FIRST_FREE, (0.0, 1.0), mean_squared_logits)
     assert value == 0
 

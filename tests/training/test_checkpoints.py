@@ -20,7 +20,7 @@ from evenhand.training.checkpoints import CheckpointError
 from evenhand.training.loop import train
 from evenhand.training.streams import mapped_batches
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 X = torch.rand(120, 4, generator=torch.Generator().manual_seed(0))
 Y = (X[:, 0] + X[:, 1] > 1).long()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand import reproduce
+from evenhand.workflow import reproduce
 
 
 def test_every_script_exists_or_is_named_nowhere():
@@ -20,7 +20,7 @@ def test_unknown_experiment():
 
 def test_a_wheel_says_that_a_clone_is_needed(tmp_path, monkeypatch):
     shutil.copy(reproduce.__file__, tmp_path / "reproduce.py")
-    monkeypatch.setattr(reproduce, "__file__", str(tmp_path / "evenhand" / "reproduce.py"))
+    monkeypatch.setattr(reproduce, "__file__", str(tmp_path / "evenhand" / "workflow" / "reproduce.py"))
     with pytest.raises(FileNotFoundError, match="clone the repository"):
         reproduce.run("adult", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
