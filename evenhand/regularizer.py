@@ -80,12 +80,17 @@ class PricedSearch(nn.Module):
         self.generator = generator
         self.register_buffer("lam", torch.tensor(float(lam)))
 
-    def find(self, model: Model, gain: Gain, x: Tensor) -> WorstCases:
-        """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam."""
+    def find(self, model: Model, gain: Gain, x: Tensor, rows: Tensor | None = None) -> WorstCases:
+        """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam.
+
+        rows: which rows of the data x holds, for a search that must know whom it looks at.
+        """
         price = self.lam if self.eps > 0 else float("inf")
         share = ranks.share_of(len(x)) if self.training else ranks.drawing(len(x))
         with ranks.joint_draws(share):
-            found = self.search(ranks.underlying(model), gain, x, self.fair_metric, price, self.bounds, self.generator)
+            found = self.search(
+                ranks.underlying(model), gain, x, self.fair_metric, price, self.bounds, self.generator, rows
+            )
         if self.training and self.eps > 0 and share.total:
             mean_d_x = ranks.mean_of_all(found.d_x).to(self.lam)
             self.lam.copy_(self.lam_rule(self.lam, mean_d_x, self.eps))
@@ -134,21 +139,24 @@ class FairRegularizer(PricedSearch):
         super().__init__(fair_metric, eps, bounds, search, lam_rule, lam, generator)
         self.output_distance = output_distance
 
-    def forward(self, model: Model, x: Tensor) -> Tensor:
-        value = self.evaluate(model, x).value
+    def forward(self, model: Model, x: Tensor, rows: Tensor | None = None) -> Tensor:
+        value = self.evaluate(model, x, rows).value
         if ranks.world() == 1 or not self.training:
             return value
         share = ranks.share_of(len(x))
         return value * (share.own * ranks.world() / max(share.total, 1))
 
-    def evaluate(self, model: Model, x: Tensor) -> Evaluated:
-        """The dual value and what it is made of; h(x) is computed once, for the search and for the value."""
+    def evaluate(self, model: Model, x: Tensor, rows: Tensor | None = None) -> Evaluated:
+        """The dual value and what it is made of; h(x) is computed once, for the search and for the value.
+
+        rows: (n,) which rows of the data the batch holds; ``CandidateSearch`` needs them in mini-batches.
+        """
         model = ranks.underlying(model)
         with eval_mode(model):
             at_x = self.search.at(model, x) if isinstance(self.search, GradientSearch) else ModelView(model, x, None)
             h_x = at_x.h_x()
             gain = DistanceGain(_outside(h_x), self.output_distance)
-            found = self.find(model if at_x.cut is None else at_x, gain, x)
+            found = self.find(model if at_x.cut is None else at_x, gain, x, rows)
             d_y = self.output_distance(h_x, at_x.h_worst(found, self.fair_metric.directions))
         d_y, d_x = (each.mean() if len(x) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
         value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)

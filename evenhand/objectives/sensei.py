@@ -23,7 +23,7 @@ class SenSeI(Objective):
             loss = self.plain(model, batch)
             self.last = {"loss": loss.detach()}
             return loss
-        fair = self.regularizer.evaluate(model, batch.x)
+        fair = self.regularizer.evaluate(model, batch.x, batch.rows)
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
         h_x = fair.h_x if mode_free(model) else model(batch.x)
         loss = mean_loss(self.loss(h_x, batch.y), batch.weight)

@@ -16,7 +16,7 @@ class SenSR(Objective):
         self.priced_search = priced_search
 
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
-        found = self.priced_search.find(model, lambda h: self.loss(h, batch.y), batch.x)
+        found = self.priced_search.find(model, lambda h: self.loss(h, batch.y), batch.x, batch.rows)
         value = mean_loss(self.loss(model(found.x_worst), batch.y), batch.weight)
         self.last = {"loss": value.detach(), "lam": self.priced_search.lam.clone(), "d_x": found.d_x.mean()}
         return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,15 +18,47 @@ from evenhand.variations import Variations
 class CandidateSearch:
     """Try every version of each individual and keep the one with the largest gain - lam * d_X.
 
-    ``variations.rows`` are positions in the x of the call; rows without variations keep themselves (gain of h(x), no
-    distance). ``same_individual=True`` (the default) treats the versions as the same person, d_X = 0, as
-    counterfactuals are meant; False prices them by the fair metric.
+    ``variations.rows`` are rows of the data; a call on a part of them says which with ``rows``, otherwise x is the
+    data. Rows without variations keep themselves (gain of h(x), no distance). ``same_individual=True`` (the default)
+    treats the versions as the same person, d_X = 0, as counterfactuals are meant; False prices them by the fair metric.
     """
 
     def __init__(self, variations: Variations, *, same_individual: bool = True) -> None:
         if variations.values.ndim != 3:
             raise ValueError(f"candidates must be vectors, values (g, m, d); got shape {variations.values.shape}")
         self.variations, self.same_individual = variations, same_individual
+        self._place = np.full(int(variations.rows.max(initial=-1)) + 1, -1)  # of each row of the data, -1: has none
+        self._place[variations.rows] = np.arange(len(variations))
+
+    def of(self, x: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Which rows of the batch have versions, (g,), and their versions (g, m, d)."""
+        if rows is None and len(self._place) > len(x):
+            raise ValueError(
+                f"variations speak of row {len(self._place) - 1} but x has {len(x)} rows; "
+                "say which rows of the data x holds: rows="
+            )
+        asked = np.arange(len(x)) if rows is None else rows.detach().cpu().numpy()
+        if asked.shape != (len(x),):
+            raise ValueError(f"rows must name one row of the data for each of the {len(x)} of x; got {asked.shape}")
+        inside = (asked >= 0) & (asked < len(self._place))
+        place = np.where(inside, self._place[np.where(inside, asked, 0)] if len(self._place) else -1, -1)
+        here = np.flatnonzero(place >= 0)
+        values = torch.as_tensor(self.variations.values[place[here]], dtype=x.dtype, device=x.device)
+        theirs = torch.as_tensor(here, device=x.device)
+        self._check_originals(x[theirs], values[:, 0])
+        return theirs, values
+
+    def _check_originals(self, x: Tensor, original: Tensor) -> None:
+        """Version 0 of a person is that person: else the versions of a stranger would be judged."""
+        if original.shape != x.shape:
+            raise ValueError(f"versions have {original.shape[1]} features but x has {x.shape[1]}")
+        near = torch.finfo(x.dtype).eps ** 0.5 * original.abs().amax(1, keepdim=True)
+        strangers = int(((x - original).abs() > near).any(1).sum())
+        if strangers:
+            raise ValueError(
+                f"{strangers} of {len(x)} rows differ from version 0 of their variations, which is the original; "
+                "encode both alike, and say with rows= which rows of the data x holds"
+            )
 
     def __call__(
         self,
@@ -36,21 +69,17 @@ class CandidateSearch:
         lam: Tensor | float,
         bounds: Bounds = None,
         generator: torch.Generator | None = None,
+        rows: Tensor | None = None,
     ) -> WorstCases:
         fair_metric = fair_metric.matching(x)
-        rows = torch.as_tensor(self.variations.rows, device=x.device)
-        values = torch.as_tensor(self.variations.values, dtype=x.dtype, device=x.device)
-        if len(rows) and int(rows.max()) >= len(x):
-            raise ValueError(
-                f"variations speak of row {int(rows.max())} but x has {len(x)} rows; select the rows first"
-            )
+        theirs, values = self.of(x, rows)
         limits = box(bounds, x)
         with torch.no_grad(), eval_mode(model):
             best_gain = gain(torch.as_tensor(model(x), device=x.device))
             x_worst, d_x, best = x.clone(), torch.zeros_like(best_gain), best_gain.clone()
             for j in range(values.shape[1]):
                 candidate = x.clone()
-                candidate[rows] = values[:, j]
+                candidate[theirs] = values[:, j]
                 reached = gain(torch.as_tensor(model(candidate), device=x.device))
                 price = torch.zeros_like(d_x) if self.same_individual else fair_metric(x, candidate)
                 objective = reached - torch.where(price > 0, lam * price, price)

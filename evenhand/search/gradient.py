@@ -57,6 +57,7 @@ class GradientSearch:
         lam: Tensor | float,
         bounds: Bounds = None,
         generator: torch.Generator | None = None,
+        rows: Tensor | None = None,
     ) -> WorstCases:
         seen = model if isinstance(model, ModelView) else None
         fair_metric = fair_metric.matching(x)

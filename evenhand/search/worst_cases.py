@@ -30,7 +30,10 @@ class WorstCases:
 
 
 class Search(Protocol):
-    """``search(model, gain, x, fair_metric, lam)`` maximises gain(h(x')) - lam * d_X(x, x') over x', row by row."""
+    """``search(model, gain, x, fair_metric, lam)`` maximises gain(h(x')) - lam * d_X(x, x') over x', row by row.
+
+    rows: (n,) which rows of the data x holds, for searches that know more about them; None means that x is the data.
+    """
 
     def __call__(
         self,
@@ -41,6 +44,7 @@ class Search(Protocol):
         lam: Tensor | float,
         bounds: Bounds = None,
         generator: torch.Generator | None = None,
+        rows: Tensor | None = None,
     ) -> WorstCases: ...
 
 

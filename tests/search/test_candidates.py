@@ -96,3 +96,33 @@ def test_errors():
     variations = Variations(np.zeros((1, 2, 2)), np.array([5]))
     with pytest.raises(ValueError, match="row 5 but x has 3 rows"):
         CandidateSearch(variations)(torch.sin, lambda h: h.sum(1), torch.zeros(3, 2), FairMetric.euclidean(2), 1.0)
+
+
+def test_in_mini_batches_everybody_meets_their_own_versions():
+    """The mean over batches, drawn in any order with repetition, is the exact value over the rows they hold."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(5, 3, 2))
+    rows = np.array([8, 1, 4, 0, 6])
+    x = torch.tensor(rng.normal(size=(9, 2)))
+    x[rows] = torch.tensor(values[:, 0])
+    torch.manual_seed(0)
+    model = nn.Linear(2, 2).double()
+    exact = torch.zeros(9, dtype=torch.float64)
+    reached = ((torch.tensor(values) - torch.tensor(values[:, :1])) @ model.weight.T).square().mean(-1).amax(1)
+    exact[rows] = reached.detach()
+    fair = FairRegularizer(FairMetric.euclidean(2), eps=0, search=CandidateSearch(Variations(values, rows)))
+    for batch in ([0, 1, 2, 3, 4, 5, 6, 7, 8], [6, 2, 6, 8], [7], [3, 5]):
+        held = torch.tensor(batch)
+        value = fair(model, x[held], held)
+        torch.testing.assert_close(value.detach(), exact[held].mean())
+
+
+def test_strangers_are_refused():
+    x, variations = candidates()
+    search, gain = CandidateSearch(variations), lambda h: h.sum(1)
+    with pytest.raises(ValueError, match="2 of 6 rows differ from version 0"):
+        search(torch.sin, gain, x[[1, 0, 2, 3, 4, 5]], FairMetric.euclidean(3), 1.0)
+    with pytest.raises(ValueError, match="one row of the data for each of the 6 of x"):
+        search(torch.sin, gain, x, FairMetric.euclidean(3), 1.0, rows=torch.arange(4))
+    with pytest.raises(ValueError, match="versions have 3 features but x has 2"):
+        search(torch.sin, gain, x[:, :2], FairMetric.euclidean(2), 1.0)
