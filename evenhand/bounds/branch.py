@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
+from evenhand.bounds.bound import Bracket
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Rows, make_rows
 from evenhand.bounds.solver import Solver
 from evenhand.search.geometry import Cells
-
-
-@dataclass(frozen=True)
-class Bracket:
-    """lower <= r_lam(x) <= upper for each person, with the x' that reaches lower."""
-
-    lower: Tensor  # (n,)
-    upper: Tensor  # (n,)
-    witness: Tensor  # (n, d)
-
-    @staticmethod
-    def join(parts: list[Bracket]) -> Bracket:
-        return Bracket(
-            torch.cat([p.lower for p in parts]),
-            torch.cat([p.upper for p in parts]),
-            torch.cat([p.witness for p in parts]),
-        )
 
 
 def bracket(

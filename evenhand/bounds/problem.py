@@ -26,6 +26,13 @@ class Problem(Geometry):
         self.layers = layers
         self.widths = [layer.bias.shape[0] for layer in layers[:-1]]
 
+    def with_layers(self, layers: list[Layer]) -> Problem:
+        """The same people seen by another network."""
+        other = Problem.__new__(Problem)
+        other.__dict__.update(self.__dict__)
+        other.layers, other.widths = layers, [layer.bias.shape[0] for layer in layers[:-1]]
+        return other
+
     @property
     def w_free(self) -> Tensor:
         """The first layer's weights on the free columns: (H_1, d_F)."""

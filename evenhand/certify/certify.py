@@ -7,11 +7,9 @@ its expectation.
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +19,12 @@ from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of
-from evenhand.bounds.branch import Bracket, bracket, default_cells
-from evenhand.bounds.crown import crown_upper, output_change, output_range
+from evenhand.bounds.bound import Bound, Bracket
 from evenhand.bounds.layers import affine_layers, forward
+from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.quadratic_dual import Multipliers, fits
+from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.bounds.readout import Readout, readout
-from evenhand.bounds.solver import Solver
-from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
 from evenhand.certify.people import Known
@@ -43,9 +39,19 @@ from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.thorough import Attack, candidates, plan
 from evenhand.variations import Variations
 
-CROWN_COLUMNS = 8  # with more columns than this CROWN over the whole of Dom is never tighter, so it is not run
 CHUNK = 4096  # people looked at together
 NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
+
+
+class _Effort(NamedTuple):
+    """For how many people and at which error lam is chosen, and how hard to work."""
+
+    n: int
+    alpha: float
+    tune_rows: int
+    tune_steps: int
+    rounds: int
+    start: Multipliers | None
 
 
 class _Prepared(NamedTuple):
@@ -53,7 +59,7 @@ class _Prepared(NamedTuple):
     problem: Problem
     readout: Readout
     attack: Attack
-    solver: Solver
+    bound: Bound
     x_tune: Tensor
     lams: list[float]
 
@@ -109,15 +115,13 @@ def certify(
         for other in known:
             other.refuse(x_held_out)
         known = []
-    prepared = _prepare(
-        model, x_tune, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, start, progress
-    )
-    judged, problem, read, attack, solver, tuning, lams = prepared
     alpha = 1 - confidence
-    solver, largest, everywhere = _choose_lam(solver, tuning[:tune_rows], eps, n, alpha / 2, tune_steps)
-    lam = float(solver.m.lam)
-    _say(progress, f"multipliers tuned: lam = {lam:.4g}, range {largest:.4g}")
-    move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, solver, rounds), eps)
+    effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
+    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress)
+    judged, problem, read, attack, bound, tuning, lams = prepared
+    lam, largest = bound.lam, bound.largest
+    _say(progress, f"the bound is tuned: lam = {lam:.4g}, range {largest:.4g}")
+    move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, bound.upper(tuning[:128])), eps)
     pool = Pool() if per_person else StreamedPool(lams[-1], 0.0)
     above, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans()
     each_low, each_high = [], []
@@ -126,9 +130,9 @@ def certify(
             other.refuse(part)
         for rows in _encoded(judged, part):
             check_inside(problem.box, rows)
-            found = _upper(solver, rows, rounds)
-            rbar = found.upper.clamp(max=largest).numpy()
-            d_y, d_x = _pool_distances(attack, rows, eps, lams, solver, rounds, found)
+            found = bound.upper(rows)
+            rbar = found.upper.numpy()
+            d_y, d_x = _pool_distances(attack, rows, eps, lams, found)
             low, high = np.where(d_x <= eps, d_y, 0.0).max(1), read.up_each(lam * eps + rbar)
             _check_order(0.0, 0.0, low, high)
             above.add(rbar)
@@ -152,7 +156,7 @@ def certify(
         upper=upper,
         lam=lam,
         r_lam_max=largest,
-        delta_everywhere=read.up(min(everywhere, lam * eps + largest)),
+        delta_everywhere=read.up(bound.everywhere),
         eps=eps,
         n=pool.n,
         confidence=confidence,
@@ -185,15 +189,13 @@ def certify_individuals(
     how tight the bounds are.
     """
     tuning = x if x_tune is None else x_tune
-    prepared = _prepare(
-        model, tuning, fair_metric, eps, bounds, output_distance, tune_rows, tune_steps, start, progress
-    )
-    judged, problem, read, attack, solver, _, lams = prepared
+    effort = _Effort(NOMINAL_ROWS, 0.025, tune_rows, tune_steps, rounds, start)
+    prepared = _prepare(model, tuning, fair_metric, eps, bounds, output_distance, effort, progress)
+    judged, problem, read, attack, bound, _, lams = prepared
     rows = judged.encode(x)
     check_inside(problem.box, rows)
-    lam = float(solver.m.lam)
-    found = _upper(solver, rows, rounds)
-    upper = read.up_each(np.minimum((lam * eps + found.upper).numpy(), _near(problem, rows, eps)))
+    found = bound.upper(rows)
+    upper = read.up_each(torch.minimum(bound.lam * eps + found.upper, bound.near(rows, eps)).numpy())
     best_y, best_x, witness = _within(attack, rows, eps, lams, found.witness)
     _check_order(0.0, 0.0, best_y, upper)
     return Individuals(best_y, np.maximum(upper, best_y), witness, best_x, eps, read.name, judged.decode(witness, x))
@@ -206,9 +208,7 @@ def _prepare(
     eps: float,
     bounds: Any,
     output_distance: OutputDistance,
-    tune_rows: int,
-    tune_steps: int,
-    start: Multipliers | None,
+    effort: _Effort,
     progress: bool,
 ) -> _Prepared:
     if not eps >= 0:
@@ -227,12 +227,20 @@ def _prepare(
     attack = Attack(judged.outputs, problem, output_distance, differentiable=True, neighbours=x[:256])
     lams = plan(attack, x[:128], eps)
     say = (lambda text: _say(True, text)) if progress else None
-    start = start if start is not None else _trained_multipliers(model)
-    tuned = tune(problem, x[:tune_rows], max(eps, 1e-9), steps=tune_steps, progress=say)
-    if start is not None and fits(problem, start):
-        again = tune(problem, x[:tune_rows], max(eps, 1e-9), steps=tune_steps, start=start, progress=say)
-        tuned = again if again.value < tuned.value else tuned
-    return _Prepared(judged, problem, read, attack, Solver(problem, tuned.multipliers), x, lams)
+    start = effort.start if effort.start is not None else _trained_multipliers(model)
+    bound = bound_network(
+        problem,
+        layers,
+        x[: effort.tune_rows],
+        eps,
+        n=effort.n,
+        alpha=effort.alpha,
+        steps=effort.tune_steps,
+        rounds=effort.rounds,
+        start=start,
+        progress=say,
+    )
+    return _Prepared(judged, problem, read, attack, bound, x, lams)
 
 
 def _trained_multipliers(model: Any) -> Multipliers | None:
@@ -241,59 +249,10 @@ def _trained_multipliers(model: Any) -> Multipliers | None:
     return found if isinstance(found, Multipliers) else None
 
 
-def _choose_lam(
-    solver: Solver, x_tune: Tensor, eps: float, n: int, alpha: float, steps: int
-) -> tuple[Solver, float, float]:
-    """On tuning rows: the lam whose confidence bound should be smallest. A larger lam than the tuned one costs eps
-    times the difference, but the range b of r_lam, which the confidence bound pays for with about b log(1/alpha) / n,
-    falls. Also returns b, and the bound that holds for every x in Dom."""
-    problem, m = solver.problem, solver.m
-    hull = unpinned(problem)
-    joint = uniform_bound(hull, max(eps, 1e-9), steps=3 * steps)
-    ceiling = output_range(problem)
-    best: tuple[float, Solver, float] | None = None
-    for factor in (1.0, 1.1, 1.4):
-        trial = Solver(problem, Multipliers(m.lam * factor, m.eta, m.gam, m.th))
-        lam = float(trial.m.lam)
-        largest = min(uniform_bound(hull, 0.0, lam, joint.multipliers, steps=steps).value, ceiling)
-        mean = bracket(trial, x_tune, rounds=3).upper.clamp(max=largest).mean().item()
-        expected = lam * eps + mean + (math.log(1 / alpha) + 0.5) * largest / n
-        if best is None or expected < best[0]:
-            best = expected, trial, largest
-    assert best is not None
-    return best[1], best[2], joint.value
-
-
-def _upper(solver: Solver, x: Tensor, rounds: int) -> Bracket:
-    """The smallest of the upper bounds that apply."""
-    found = bracket(solver, x, rounds=rounds)
-    if solver.problem.d > CROWN_COLUMNS:
-        return found
-    lam = float(solver.m.lam)
-    crown = crown_upper(solver.problem, x, lam, default_cells(solver.problem), rounds=8)
-    return replace(found, upper=torch.maximum(torch.minimum(found.upper, crown), found.lower))
-
-
-def _near(problem: Problem, x: Tensor, eps: float, chunk: int = 64) -> NDArray[np.float64]:
-    """CROWN's bound of sup d_Y within d_X <= eps, cell by cell."""
-    upper = []
-    cells = [{0: 1, 1: 16, 2: 4}.get(problem.k, 1)] * problem.k
-    for start in range(0, len(x), chunk):
-        rows = x[start : start + chunk]
-        grid = problem.grid(len(rows), cells)
-        with torch.no_grad():
-            radius = torch.full((len(grid),), eps**0.5, dtype=torch.float64)
-            low, high = output_change(problem, rows, grid, radius)
-        value = torch.maximum(low.square(), high.square()).sum(1)
-        upper.append(torch.zeros(len(rows), dtype=torch.float64).scatter_reduce(0, grid.person, value, "amax"))
-    return torch.cat(upper).numpy()
-
-
 def _pool_distances(
-    attack: Attack, x: Tensor, eps: float, lams: list[float], solver: Solver, rounds: int, found: Bracket | None = None
+    attack: Attack, x: Tensor, eps: float, lams: list[float], found: Bracket
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """d_Y and d_X of all candidates: (n, m) each; the branch and bound's own worst cases among them."""
-    found = found if found is not None else bracket(solver, x, rounds=rounds)
     parts = []
     for start in range(0, len(x), 512):
         rows = x[start : start + 512]

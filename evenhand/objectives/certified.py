@@ -169,7 +169,4 @@ def _largest(value: Tensor, n: int, count: int) -> Tensor:
 
 def _frozen(problem: Problem) -> Problem:
     """The same problem with plain weights."""
-    frozen = Problem.__new__(Problem)
-    frozen.__dict__.update(problem.__dict__)
-    frozen.layers = [Layer(w.detach(), b.detach()) for w, b in problem.layers]
-    return frozen
+    return problem.with_layers([Layer(w.detach(), b.detach()) for w, b in problem.layers])

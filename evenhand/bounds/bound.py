@@ -1,0 +1,62 @@
+"""What a certificate needs to know of a model, whatever its kind: upper bounds fixed before anybody is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """lower <= r_lam(x) <= upper for each person, with the x' that reaches lower."""
+
+    lower: Tensor  # (n,)
+    upper: Tensor  # (n,)
+    witness: Tensor  # (n, d)
+
+    @staticmethod
+    def join(parts: list[Bracket]) -> Bracket:
+        return Bracket(
+            torch.cat([p.lower for p in parts]),
+            torch.cat([p.upper for p in parts]),
+            torch.cat([p.witness for p in parts]),
+        )
+
+
+class Bound(Protocol):
+    """Upper bounds of a model's worst cases over Dom, row by row.
+
+    What is said of a row depends on that row and on what the bound was built from (the model and tuning people), never
+    on the other rows: that is what the confidence statement rests on. d_Y here is |f(x) - f(x')|^2 for the outputs f
+    that the bound was made for; ``Readout.up`` turns it into other output distances.
+    """
+
+    @property
+    def lam(self) -> float: ...
+
+    @property
+    def largest(self) -> float:
+        """r_lam(x) <= largest for every x in Dom."""
+
+    @property
+    def everywhere(self) -> float:
+        """d_Y(x, x') <= everywhere for all x, x' in Dom with d_X(x, x') <= eps, the eps that the bound was made for."""
+
+    def upper(self, x: Tensor) -> Bracket:
+        """r_lam(x) = sup over x' in Dom of d_Y - lam * d_X from both sides: (n, d) -> n rows."""
+
+    def near(self, x: Tensor, eps: float) -> Tensor:
+        """sup of d_Y over x' in Dom with d_X(x, x') <= eps, at most: (n, d) -> (n,)."""
+
+    def decided(self, x: Tensor, eps: float) -> Tensor:
+        """Whether it is proved that no x' in Dom with d_X(x, x') <= eps gets another decision: (n, d) -> (n,) bool."""
+
+    def score_range(self, x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        """Between which two numbers the score of every x' with d_X(x, x') <= eps lies: (n, d) -> (n,), (n,).
+
+        The score is the logit (one output), the second logit minus the first (two), or the logit of the person's own
+        class minus the largest other one (more).
+        """

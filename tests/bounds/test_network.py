@@ -1,0 +1,70 @@
+"""The bound of a network behind the interface that certificates use: true of every point tried, row by row."""
+
+import pytest
+import torch
+
+from bounds.nets import other_points, random_layers, random_points, random_problem
+from evenhand.bounds.layers import forward
+from evenhand.bounds.network import bound_network
+
+EPS = 0.05
+
+
+def bound_of(outputs, k=1, seed=0, discrete=True):
+    problem = random_problem((4, 8, outputs), k=k, seed=seed, discrete=discrete)
+    logits = random_layers((4, 8, outputs), seed)
+    tuning = random_points(problem, 12, 50)
+    return problem, logits, bound_network(problem, logits, tuning, EPS, n=100, alpha=0.025, steps=20, rounds=3)
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_nothing_tried_is_above_the_bound(outputs):
+    problem, logits, bound = bound_of(outputs)
+    x = random_points(problem, 20, 1)
+    x_other = other_points(problem, x, 200, 2)
+    wide = x[:, None].expand_as(x_other)
+    d_y = (problem.f(wide) - problem.f(x_other)).square().sum(-1)
+    d_x = problem.d_x(x_other - wide)
+    found = bound.upper(x)
+    assert ((d_y - bound.lam * d_x).amax(1) <= found.upper + 1e-9).all()
+    assert (found.lower <= found.upper).all()
+    torch.testing.assert_close(problem.gain(x, found.witness, bound.lam).clamp(min=0), found.lower)
+    assert (found.upper <= bound.largest + 1e-9).all()
+    near = d_x <= EPS
+    assert near.sum() > 100
+    assert (torch.where(near, d_y, torch.zeros(())).amax(1) <= bound.near(x, EPS) + 1e-9).all()
+    assert (d_y[near] <= bound.everywhere + 1e-9).all()
+    score, score_other = margins(logits, x, x_other)
+    low, high = bound.score_range(x, EPS)
+    assert (torch.where(near, score_other, score[:, None]) >= low[:, None] - 1e-9).all()
+    assert (torch.where(near, score_other, score[:, None]) <= high[:, None] + 1e-9).all()
+    changed = ((score_other > 0) != (score > 0)[:, None]) & near
+    assert not (changed.any(1) & bound.decided(x, EPS)).any()
+
+
+def margins(logits, x, x_other):
+    """The score of each x and of each x' as the protocol defines it."""
+    h, h_other = forward(logits, x), forward(logits, x_other)
+    if h.shape[1] <= 2:
+        sign = 1.0 if h.shape[1] == 2 else 0.0
+        return h[:, -1] - sign * h[:, 0], h_other[..., -1] - sign * h_other[..., 0]
+    own = h.argmax(1)
+    others = torch.full_like(h, 0.0).scatter(1, own[:, None], -torch.inf)
+    first = h.gather(1, own[:, None])[:, 0] - (h + others).amax(1)
+    index = own[:, None, None].expand(-1, h_other.shape[1], 1)
+    return first, h_other.gather(2, index)[..., 0] - (h_other + others[:, None]).amax(2)
+
+
+def test_some_decisions_are_proved_and_none_at_a_huge_eps():
+    problem, _, bound = bound_of(2, k=0, discrete=False)
+    x = random_points(problem, 40, 3)
+    assert bound.decided(x, 1e-6).sum() > 0
+    assert bound.decided(x, 1e6).sum() == 0
+
+
+def test_a_row_is_bounded_without_regard_to_the_others():
+    problem, _, bound = bound_of(2)
+    x = random_points(problem, 30, 4)
+    together, alone = bound.upper(x), bound.upper(x[7:8])
+    torch.testing.assert_close(together.upper[7:8], alone.upper)
+    torch.testing.assert_close(bound.near(x, EPS)[7:8], bound.near(x[7:8], EPS))
