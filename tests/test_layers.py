@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "evenhand"
 # Rooms from the ground up. A room may import rooms that stand before it, and nothing else: not its neighbours after it,
 # not even inside a function. So there is no cycle, and a reader knows what a line may touch.
 ROOMS = [
+    "atomic",
     "ranks",
     "variations",
     "domain",

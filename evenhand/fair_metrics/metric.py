@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from evenhand.atomic import whole_file
 
 Array = Any  # whatever torch.as_tensor takes: tensor, numpy array, nested lists
 
@@ -130,14 +131,11 @@ class FairMetric(nn.Module):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the metric to an .npz file (plain arrays, no pickle), atomically."""
-        target = Path(path)
         arrays: dict[str, Any] = {"directions": self.directions.cpu().numpy()}
         if self.factor is not None:
             arrays["factor"] = self.factor.cpu().numpy()
-        partial = target.with_name(target.name + ".partial")
-        with partial.open("wb") as file:
+        with whole_file(path) as file:
             np.savez(file, **arrays)
-        partial.replace(target)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FairMetric:
@@ -154,6 +152,8 @@ class FairMetric(nn.Module):
                 t.is_floating_point() and bool(torch.isfinite(t).all()) for t in (directions, factor) if t is not None
             ):
                 raise ValueError("its matrices are not finite numbers")
+            if not is_orthonormal(directions):
+                raise ValueError("its directions are not orthonormal")
         except Exception as error:  # whatever a damaged archive makes zipfile and numpy raise
             if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
                 raise
@@ -165,6 +165,13 @@ class FairMetric(nn.Module):
     def extra_repr(self) -> str:
         kind = "I - P_ran(A)" if self.factor is None else "given"
         return f"{self.d} features, {self.directions.shape[1]} free directions, Sigma = {kind}"
+
+
+def is_orthonormal(directions: Tensor) -> bool:
+    """Whether A^T A is the identity, to the rounding of the stored numbers."""
+    wide = directions.to(torch.float64)
+    identity = torch.eye(wide.shape[1], dtype=torch.float64, device=wide.device)
+    return bool(((wide.T @ wide - identity).abs() <= 1e-4).all())
 
 
 def orthonormal_basis(directions: Tensor, rank_tolerance: float = 1e-6) -> Tensor:

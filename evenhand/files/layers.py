@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import nn
 
 LAYERS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
@@ -23,6 +24,7 @@ LAYERS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "Flatten": (nn.Flatten, ("start_dim", "end_dim")),
 }
 MAX_SIZE = 1 << 20  # features or units of one layer
+MAX_LAYERS = 10_000
 
 
 class UnknownLayer(ValueError):
@@ -45,15 +47,34 @@ def describe(module: nn.Module) -> dict[str, Any] | None:
     return {"type": type(module).__name__, "arguments": arguments}
 
 
-def build(layers: Any, depth: int = 0) -> nn.Module:
+def built(layers: Any, weights: dict[str, torch.Tensor]) -> nn.Module:
+    """The network that ``describe`` described, made of these weights.
+
+    It is first drawn on the meta device, where layers take no memory whatever size they declare; only when every weight
+    that they declare is there, in the declared shape, does the network become real.
+    """
+    with torch.device("meta"):
+        net = build(layers)
+    declared = {name: tuple(value.shape) for name, value in net.state_dict().items()}
+    present = {name: tuple(value.shape) for name, value in weights.items()}
+    if declared != present:
+        names = sorted(name for name in declared.keys() | present.keys() if declared.get(name) != present.get(name))
+        raise UnknownLayer(f"the layers declare other weights than the file holds: {', '.join(map(str, names[:5]))}")
+    net.load_state_dict(weights, assign=True)
+    return net
+
+
+def build(layers: Any, depth: int = 0, count: list[int] | None = None) -> nn.Module:
     """The network that ``describe`` described, with weights still to be loaded."""
-    if not isinstance(layers, dict) or depth > 20:
+    count = count if count is not None else [0]
+    count[0] += 1
+    if not isinstance(layers, dict) or depth > 20 or count[0] > MAX_LAYERS:
         raise UnknownLayer("the description of the network is not sound")
     kind = layers.get("type")
     if kind == "Sequential":
         net = nn.Sequential()
         for name, child in layers["children"]:
-            net.add_module(str(name), build(child, depth + 1))
+            net.add_module(str(name), build(child, depth + 1, count))
         return net
     if kind not in LAYERS:
         raise UnknownLayer(f"the network has a layer {kind!r} which a model file may not hold")

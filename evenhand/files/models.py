@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,11 @@ from sklearn.pipeline import Pipeline
 from torch import nn
 
 from evenhand import estimators
+from evenhand.atomic import whole_file
 from evenhand.fair_metrics.classifier import AttributeModel
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.files.layers import UnknownLayer, build, describe
+from evenhand.files.checks import check_bounds, check_finite, check_lam, check_metric, read_classes
+from evenhand.files.layers import UnknownLayer, built, describe
 from evenhand.files.parameters import read_parameters, write_parameters
 from evenhand.files.preprocessing import read_preprocessing, write_preprocessing
 
@@ -35,6 +36,18 @@ MODEL, TENSORS, PREPROCESSING = "model.json", "tensors.safetensors", "preprocess
 MAX_JSON = 1 << 26  # 64 MB
 MAX_HEADER = 1 << 24  # of the tensors
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
+
+
+_UNSOUND = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    RuntimeError,  # RecursionError among them
+    MemoryError,
+    OverflowError,
+)
 
 
 class ModelFileError(ValueError):
@@ -88,7 +101,7 @@ def load(path: str | os.PathLike[str], module: nn.Module | None = None) -> Any:
         return Pipeline([*(before.steps if before is not None else []), (names[-1], estimator)])
     except UnknownLayer as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+    except _UNSOUND as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{os.fspath(path)} is not a sound model file: {_reason(error)}") from error
@@ -141,13 +154,15 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
     estimator = ESTIMATORS[name](**read_parameters(document["parameters"], tensors, metric))
     weights = {key.removeprefix("module."): value for key, value in tensors.items() if key.startswith("module.")}
     layers = document["layers"]
-    net = build(layers) if layers is not None else module
+    net = built(layers, weights) if layers is not None else module
     if net is None:
         raise UnknownLayer(
             "the network was the user's own, so the file holds its weights only; give it: load(path, module=YourNet())"
         )
     net = net.to(getattr(torch, _one_of(document["dtype"], ("float32", "float64"))))
-    net.load_state_dict(weights)
+    if layers is None:
+        net.load_state_dict(weights)
+    check_finite({f"module.{key}": value for key, value in weights.items()})
     estimator.module_ = net.eval()
     estimator.fair_metric_ = metric
     estimator.n_features_in_ = int(document["n_features_in_"])
@@ -155,21 +170,22 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
     if "feature_names_in_" in document:
         estimator.feature_names_in_ = np.array([str(n) for n in document["feature_names_in_"]], dtype=object)
     if "lam_" in document:
-        estimator.lam_ = float(document["lam_"])
+        estimator.lam_ = check_lam(document["lam_"])
     if "classes_" in document:
-        kind = np.dtype(document["classes_"]["dtype"])
-        if kind.kind not in "biufUO":
-            raise ValueError(f"classes of type {kind} are not supported")
-        estimator.classes_ = np.array(_scalars(document["classes_"]["values"]), dtype=kind)
+        estimator.classes_ = read_classes(document["classes_"])
     if metric.d != estimator.n_features_in_:
         raise ValueError(f"the metric is for {metric.d} features, the model for {estimator.n_features_in_}")
     estimator.history_ = pd.DataFrame(tensors["history"].numpy(), columns=[str(c) for c in document["history_"]])
     estimator.bounds_ = (tensors["bounds.low"], tensors["bounds.high"]) if "bounds.low" in tensors else None
+    if estimator.bounds_ is not None:
+        low, high = estimator.bounds_
+        check_bounds(low, high, estimator.n_features_in_)
     return estimator
 
 
 def _read_metric(document: dict[str, Any], tensors: dict[str, torch.Tensor]) -> FairMetric:
     directions = tensors["metric.directions"]
+    check_metric(directions, tensors.get("metric.factor"))
     metric = FairMetric.euclidean(directions.shape[0], directions.dtype)
     metric.directions, metric.factor = directions, tensors.get("metric.factor")
     metric.attribute_models = tuple(
@@ -182,22 +198,10 @@ def _read_metric(document: dict[str, Any], tensors: dict[str, torch.Tensor]) -> 
 
 
 def _write_archive(target: Path, members: dict[str, bytes]) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name in (MODEL, TENSORS, PREPROCESSING):
-                    if name in members:
-                        # a fixed date: the same model gives the same bytes
-                        archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), members[name])
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(partial, 0o644)
-        Path(partial).replace(target)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with whole_file(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name in (MODEL, TENSORS, PREPROCESSING):
+            if name in members:  # a fixed date: the same model gives the same bytes
+                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), members[name])
 
 
 def _read_archive(path: Path) -> dict[str, bytes]:
@@ -282,12 +286,6 @@ def _pickled(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(2)
     return len(head) == 2 and head[0] == 0x80 and head[1] <= 5
-
-
-def _scalars(values: Any) -> list[Any]:
-    if not isinstance(values, list) or not all(isinstance(v, str | int | float | bool) for v in values):
-        raise ValueError("classes must be texts, numbers or booleans")
-    return values
 
 
 def _one_of(value: Any, allowed: tuple[str, ...]) -> str:

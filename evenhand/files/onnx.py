@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from torch import nn
+
+from evenhand.atomic import write_whole
 
 __all__ = ["OnnxExportError", "export_onnx", "onnx_inputs"]
 
@@ -62,10 +63,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     _answer(graph, estimator, outputs)
     proto = graph.model()
     onnx.checker.check_model(proto)
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.partial")
-    partial.write_bytes(proto.SerializeToString())
-    partial.replace(target)
+    write_whole(path, proto.SerializeToString())
 
 
 def onnx_inputs(session: Any, frame: pd.DataFrame) -> dict[str, Any]:

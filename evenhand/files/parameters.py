@@ -83,7 +83,10 @@ def _read(value: Any, tensors: dict[str, torch.Tensor], metric: FairMetric) -> A
         items = [_read(item, tensors, metric) for item in value["values"]]
         return tuple(items) if kind == "tuple" else items
     if kind == "tensor":
-        return tensors[value["key"]]
+        key = value["key"]
+        if not isinstance(key, str) or not key.startswith("parameter.") or key not in tensors:
+            raise ValueError(f"a parameter names a tensor {str(key)[:60]!r} that is not there, or a second time")
+        return tensors.pop(key)  # each once: a name costs nothing, what is built from it does
     if kind == "function":
         return FUNCTIONS[value["name"]]
     if kind in OBJECTS:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
 # module prefix -> classes that may be built by their state
@@ -40,7 +42,7 @@ PLAIN: dict[str, frozenset[tuple[str, str]]] = {
     ),
 }
 NUMPY_SCALARS = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "bool_", "bool", "str_"})
-MAX_DEPTH, MAX_NODES, MAX_SCHEMA = 100, 2_000_000, 1 << 28
+MAX_DEPTH, MAX_NODES, MAX_SCHEMA = 100, 2_000_000, 1 << 26
 
 
 class NotAllowed(ValueError):
@@ -53,7 +55,7 @@ def write_preprocessing(pipeline: Pipeline | None) -> bytes:
 
     if pipeline is None:
         return b""
-    data = bytes(dumps(pipeline))
+    data = settled(bytes(dumps(pipeline)))
     try:
         check(data)
     except NotAllowed as error:
@@ -85,6 +87,34 @@ def read_preprocessing(data: bytes) -> Pipeline | None:
     return pipeline
 
 
+def settled(data: bytes) -> bytes:
+    """The same description with objects numbered in the order they appear and a fixed date: skops numbers them by
+    where they lie in memory, so that the same Pipeline would give other bytes each time."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    schema = json.loads(members.pop("schema.json"))
+    numbers: dict[Any, int] = {}
+    files: dict[str, str] = {}
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "__id__" in node:
+                node["__id__"] = numbers.setdefault(node["__id__"], len(numbers))
+            if node.get("file") in members:
+                node["file"] = files.setdefault(node["file"], f"{len(files)}.npy")
+        waiting += reversed(list(node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()))
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in [*((files[old], members[old]) for old in files), ("schema.json", _json(schema))]:
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
+    return result.getvalue()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
 def check(data: bytes) -> None:
     """Walk the description of every object and refuse what is not on the list; nothing is built."""
     try:
@@ -93,8 +123,12 @@ def check(data: bytes) -> None:
             for info in infos:
                 if "/" in info.filename or "\\" in info.filename or not info.filename.endswith((".npy", ".json")):
                     raise NotAllowed(f"preprocessing holds a member {info.filename!r}, which is not allowed")
-                if info.file_size > 8 * len(data) + MAX_SCHEMA:
-                    raise NotAllowed(f"preprocessing member {info.filename!r} unpacks to {info.file_size:,} bytes")
+                if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(data) or info.flag_bits & 1:
+                    raise NotAllowed(f"preprocessing member {info.filename!r} is compressed, or larger than the file")
+                if info.filename.endswith(".npy"):
+                    _check_array(archive, info)
+            if archive.getinfo("schema.json").file_size > MAX_SCHEMA:
+                raise NotAllowed(f"the description of the preprocessing is larger than {MAX_SCHEMA:,} bytes")
             schema = json.loads(archive.read("schema.json"))
     except (zipfile.BadZipFile, KeyError, EOFError, OSError, NotImplementedError, RecursionError) as error:
         raise ValueError(f"the preprocessing is damaged: {error}") from error
@@ -111,6 +145,19 @@ def check(data: bytes) -> None:
             waiting += [(child, depth + 1) for child in node.values()]
         elif isinstance(node, list):
             waiting += [(child, depth + 1) for child in node]
+
+
+def _check_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """An array must be as large as it declares, before anything is reserved for it; objects would be a pickle."""
+    with archive.open(info) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file, max_header_size=10_000)
+        header = file.tell()
+    if dtype.hasobject:
+        raise NotAllowed(f"preprocessing member {info.filename!r} holds objects, which only a pickle could")
+    if math.prod(shape) * dtype.itemsize != info.file_size - header:
+        raise NotAllowed(f"preprocessing member {info.filename!r} declares another size than it has")
 
 
 def _check_node(node: dict[str, Any]) -> None:

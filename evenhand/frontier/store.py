@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from evenhand.atomic import whole_file, write_whole
+
 
 class Store:
     """A directory of finished models. Nothing in it is ever half written, so a killed sweep goes on from it."""
@@ -49,34 +51,9 @@ class Store:
         self.directory.mkdir(parents=True, exist_ok=True)
         if module is not None:
             arrays = {name: value.detach().cpu().numpy() for name, value in module.state_dict().items()}
-            with self._whole(f"{key}.npz") as file:
+            with whole_file(self.directory / f"{key}.npz") as file:
                 np.savez(file, **arrays)
-        with self._whole(f"{key}.json") as file:
-            file.write(json.dumps(record, indent=1, default=_plain).encode())
-
-    def _whole(self, name: str) -> _WholeFile:
-        assert self.directory is not None
-        return _WholeFile(self.directory / name)
-
-
-class _WholeFile:
-    """A file that appears under its name only when it is complete and on disk."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.partial = path, path.with_name(f".{path.name}.{os.getpid()}.partial")
-
-    def __enter__(self) -> Any:
-        self.file = self.partial.open("wb")
-        return self.file
-
-    def __exit__(self, kind: Any, *rest: Any) -> None:
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
-        if kind is None:
-            os.replace(self.partial, self.path)
-        else:
-            self.partial.unlink()
+        write_whole(self.directory / f"{key}.json", json.dumps(record, indent=1, default=_plain).encode())
 
 
 def _plain(value: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.atomic import write_whole
 from evenhand.counterfactuals.texts import as_texts
 
 __all__ = ["SentenceEncoder", "cache_directory"]
@@ -171,9 +172,7 @@ class _Store:
         content = io.BytesIO()
         np.savez(content, keys=keys, vectors=vectors)
         path = self.directory / f"{hashlib.sha256(content.getvalue()).hexdigest()[:32]}.npz"
-        partial = path.with_suffix(f".{os.getpid()}.partial")
-        partial.write_bytes(content.getvalue())
-        os.replace(partial, path)  # atomic: a reader sees the whole file or none
+        write_whole(path, content.getvalue())
         self.vectors |= dict(zip(some, vectors))
 
 

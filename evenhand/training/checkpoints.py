@@ -10,6 +10,7 @@ import io
 import json
 import os
 import struct
+import tempfile
 import zipfile
 import zlib
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from evenhand.atomic import previous, whole_file
 
 FORMAT = "evenhand checkpoint 1"
 _DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
@@ -48,22 +51,12 @@ def save(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     target = Path(path)
     members: dict[str, bytes] = {}
     tree = _encode({"format": FORMAT, "state": state}, members)
-    partial = target.with_name(target.name + ".partial")
     try:
-        with partial.open("wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr("tree.json", json.dumps(tree))
-                for name, data in members.items():
-                    archive.writestr(name, data)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            target.replace(previous(target))
-        partial.replace(target)
-        _sync_folder(target.parent)
+        with whole_file(target, keep_previous=True) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr("tree.json", json.dumps(tree))
+            for name, data in members.items():
+                archive.writestr(name, data)
     except OSError as error:
-        if partial.is_file() and not partial.is_symlink():
-            partial.unlink(missing_ok=True)
         raise OSError(
             error.errno,
             f"the checkpoint could not be written ({error.strerror}); the last good one, if any, was kept. "
@@ -96,7 +89,7 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
             if sum(member.file_size for member in archive.infolist()) > len(data):
                 raise ValueError("its members claim to be larger than the file")
             members = {name: archive.read(name) for name in archive.namelist()}  # checks each member's CRC
-        content = _decode(json.loads(members["tree.json"]), members)
+        content = _decode(json.loads(members.pop("tree.json")), members)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"it does not say {FORMAT!r}")
         state = content["state"]
@@ -111,10 +104,6 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
         ) from error
 
 
-def previous(path: Path) -> Path:
-    return path.with_name(path.name + ".previous")
-
-
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Fail before the first step rather than at the first checkpoint."""
     target = Path(path)
@@ -122,9 +111,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise FileNotFoundError(f"the folder {target.parent} of the checkpoint {target} does not exist; make it first")
     if target.is_dir():
         raise IsADirectoryError(f"the checkpoint {target} is a folder; give the name of a file")
-    partial = target.with_name(target.name + ".partial")
     try:
-        with partial.open("ab"):
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}."):
             pass
     except OSError as error:
         raise OSError(
@@ -156,20 +144,8 @@ def _decode(value: Any, members: dict[str, bytes]) -> Any:
         return value
     if "dict" in value:
         return {_decode(k, members): _decode(v, members) for k, v in value["dict"]}
-    data, dtype = members[value["tensor"]], _DTYPES[value["dtype"]]
+    if value["tensor"] not in members:
+        raise ValueError(f"its tensor {value['tensor']!r} is not there, or is named twice")
+    data, dtype = members.pop(value["tensor"]), _DTYPES[value["dtype"]]  # each once: a name costs no second copy
     plain = torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)
     return plain.reshape([int(size) for size in value["shape"]])
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a power failure, where the system allows it."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

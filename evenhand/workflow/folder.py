@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.atomic import write_whole
 from evenhand.tables.read import TableError
 
 
@@ -60,17 +59,7 @@ class Folder:
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically: it is there whole or not at all."""
-        target = self.path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.chmod(partial, 0o644)
-            Path(partial).replace(target)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        write_whole(self.path / name, data)
 
     def read_json(self, name: str) -> Any:
         path = self.path / name

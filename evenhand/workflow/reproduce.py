@@ -18,6 +18,8 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand.atomic import write_whole
+
 __all__ = ["EXPERIMENTS", "Reproduced", "experiments_folder", "run", "write_table"]
 
 SCRIPTS: dict[str, tuple[str, ...]] = {
@@ -99,9 +101,7 @@ def _finished(folder: Path, quick: bool) -> dict[str, str]:
 
 
 def _write_state(folder: Path, quick: bool, finished: Mapping[str, str]) -> None:
-    partly = folder / f"{STATE}.partial"
-    partly.write_text(json.dumps({"quick": quick, "finished": finished}, indent=1) + "\n")
-    partly.replace(folder / STATE)
+    write_whole(folder / STATE, json.dumps({"quick": quick, "finished": finished}, indent=1).encode() + b"\n")
 
 
 def experiments_folder() -> Path:

@@ -1,5 +1,7 @@
 """Round trips are exact; hostile files end in a clear error, run nothing and write nothing."""
 
+import copy
+import hashlib
 import json
 import os
 import pickle
@@ -203,6 +205,7 @@ def test_newer_format_says_what_to_do(sound, tmp_path):
         {"parameters": {"nonsense": 1}},
         {"parameters": {"rho": [1]}}, {"history_": 7}, {"dtype": "float8"}, {"sha256": None}, {"sha256": {}},
         {"classes_": {"dtype": "O", "values": [{"a": 1}]}}, {"classes_": {"dtype": "V8", "values": [1, 2]}},
+        {"classes_": {"dtype": "<U200000000", "values": ["a", "b"]}}, {"lam_": -1.0}, {"lam_": "nan"}, {"lam_": 1e999},
         {"n_features_in_": 4}, {"steps": ["a", "b"]}, {"attributes": [{"name": "x"}]},
     ],
     ids=str,
@@ -213,12 +216,89 @@ def test_wrong_documents_are_clear_errors(sound, tmp_path, changes):
         load(path)
 
 
+def tampered(sound, path, **tensors):
+    """The file with other tensors, as somebody who knows the format would write it."""
+    from safetensors.torch import load as parse
+    from safetensors.torch import save as dump
+
+    parts = members(sound)
+    data = dump({**parse(parts["tensors.safetensors"]), **{k.replace("__", "."): v for k, v in tensors.items()}})
+    document = json.loads(parts["model.json"])
+    document["sha256"]["tensors.safetensors"] = hashlib.sha256(data).hexdigest()
+    return write(path, {**parts, "tensors.safetensors": data, "model.json": json.dumps(document)})
+
+
+@pytest.mark.parametrize(
+    ("tensors", "why"),
+    [
+        ({"module__0.weight": torch.full((4, 3), torch.nan)}, r"module\.0\.weight holds NaN"),
+        ({"module__0.weight": torch.zeros(5, 3)}, "declare other weights"),
+        ({"module__9.weight": torch.zeros(5, 3)}, "declare other weights"),
+        ({"metric__directions": torch.tensor([[0.0], [0.0], [2.0]])}, "not orthonormal"),
+        ({"metric__directions": torch.eye(4)[:1].T.contiguous()}, "metric is for 4 features"),
+        ({"metric__directions": torch.ones(3, 1, dtype=torch.int64)}, "directions"),
+        ({"metric__factor": torch.zeros(3, 4)}, "factor has shape"),
+        ({"metric__factor": torch.full((3, 3), torch.inf)}, "factor holds NaN or infinite"),
+        ({"bounds__low": torch.full((3,), 9.0)}, "above its upper"),
+        ({"bounds__high": torch.full((3,), torch.nan)}, "upper bound holds NaN"),
+        ({"bounds__low": torch.zeros(2)}, r"bounds .* the model for 3"),
+    ],
+)
+def test_unsound_numbers_are_refused(sound, tmp_path, tensors, why):
+    with pytest.raises(ModelFileError, match=why):
+        load(tampered(sound, tmp_path / "m", **tensors))
+
+
+def test_layers_that_are_not_there_cost_nothing(sound, tmp_path):
+    """Two thousand bytes declare a petabyte of weights: refused before anything is reserved for it."""
+    huge = [
+        [str(i), {"type": "Linear", "arguments": {"in_features": 2**20, "out_features": 2**20}}] for i in range(250)
+    ]
+    path = changed(sound, tmp_path / "m", layers={"type": "Sequential", "children": huge})
+    with pytest.raises(ModelFileError, match="declare other weights"):
+        load(path)
+    many = [[str(i), {"type": "ReLU"}] for i in range(20_000)]
+    with pytest.raises(ModelFileError, match="not sound"):
+        load(changed(sound, tmp_path / "n", layers={"type": "Sequential", "children": many}))
+
+
+def test_one_tensor_is_not_named_many_times(sound, tmp_path):
+    named = {"$": "tuple", "values": [{"$": "tensor", "key": "parameter.bounds.9"}] * 20_000}
+    path = tampered(sound, tmp_path / "m", **{"parameter.bounds.9": torch.zeros(3)})
+    with pytest.raises(ModelFileError, match="a second time"):
+        load(changed(path, tmp_path / "n", parameters={"hidden": named}))
+    of_the_net = {"$": "tensor", "key": "module.0.weight"}
+    with pytest.raises(ModelFileError, match="that is not there"):
+        load(changed(sound, tmp_path / "n", parameters={"hidden": of_the_net}))
+
+
+def test_memory_and_overflow_become_our_error(sound, monkeypatch):
+    from evenhand.files import models
+
+    for error in (MemoryError, OverflowError, RecursionError):
+
+        def fail(*given, error=error):
+            raise error("too much")
+
+        monkeypatch.setattr(models, "built", fail)
+        with pytest.raises(ModelFileError, match="not a sound model file"):
+            load(sound)
+
+
+def test_the_same_pipeline_gives_the_same_bytes(fitted, tmp_path):
+    model, frame = fitted
+    save(model, tmp_path / "a")
+    clone = copy.deepcopy(model)  # the same values elsewhere in memory
+    save(model, tmp_path / "b")
+    assert load(tmp_path / "a").get_params().keys() == clone.get_params().keys()
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert np.array_equal(load(tmp_path / "b").predict_proba(frame), model.predict_proba(frame))
+
+
 def test_giant_headers_and_bombs(sound, tmp_path):
     parts = members(sound)
     huge = struct.pack("<Q", 2**60) + b"{}"
     document = json.loads(parts["model.json"])
-    import hashlib
-
     document["sha256"]["tensors.safetensors"] = hashlib.sha256(huge).hexdigest()
     path = write(tmp_path / "a", {**parts, "tensors.safetensors": huge, "model.json": json.dumps(document)})
     with pytest.raises(ModelFileError, match="header"):

@@ -83,3 +83,27 @@ def test_other_members_and_other_roots_are_refused():
         read_preprocessing(skops.io.dumps(OneHotEncoder()))
     with pytest.raises(ValueError, match="damaged"):
         read_preprocessing(b"garbage")
+
+
+def test_a_compressed_description_is_refused_before_it_is_unpacked():
+    """A few hundred kilobytes of deflated blanks would be gigabytes of JSON."""
+    data = write_preprocessing(Pipeline([("scale", StandardScaler().fit(X))]))
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in source.namelist():
+            archive.writestr(name, source.read(name) + b" " * (10_000_000 if name == "schema.json" else 0))
+    with pytest.raises(NotAllowed, match=r"schema.json.*compressed|npy.*compressed"):
+        check(out.getvalue())
+
+
+@pytest.mark.parametrize("declared", [np.zeros(1, "<U200000000"), np.zeros(1, "f8")], ids=["wide", "short"])
+def test_arrays_are_as_large_as_they_declare(declared):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(declared))
+    data = write_preprocessing(Pipeline([("scale", StandardScaler().fit(X))]))
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(out, "w") as archive:
+        for name in source.namelist():
+            archive.writestr(name, header.getvalue() if name == "0.npy" else source.read(name))
+    with pytest.raises(NotAllowed, match="declares another size"):
+        check(out.getvalue())

@@ -1,9 +1,11 @@
 """A run that was stopped, at any moment and in any way, goes on to the bits of one that was not."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -142,10 +144,11 @@ def test_a_zip_of_another_program_is_refused(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")
-def test_a_full_disk_is_an_error_that_names_the_file_and_keeps_the_last_good_one(tmp_path):
+def test_a_full_disk_is_an_error_that_names_the_file_and_keeps_the_last_good_one(tmp_path, monkeypatch):
     path = tmp_path / "run"
     checkpoints.save(path, {"step": 1})
-    (tmp_path / "run.partial").symlink_to("/dev/full")
+    full = os.open("/dev/full", os.O_WRONLY)
+    monkeypatch.setattr(tempfile, "mkstemp", lambda **given: (full, str(tmp_path / "part")))
     with pytest.raises(OSError, match=r"could not be written \(No space left on device\).*last good one.*run'"):
         checkpoints.save(path, {"weights": torch.zeros(100_000)})
     assert checkpoints.load(path) == {"step": 1}
@@ -244,3 +247,19 @@ def test_what_a_checkpoint_cannot_hold_is_refused(tmp_path):
     with pytest.raises(TypeError, match="holds tensors, numbers and texts; got object"):
         checkpoints.save(tmp_path / "run", {"thing": object()})
     assert checkpoints.load(tmp_path / "run") is None
+
+
+def test_one_tensor_is_not_named_many_times(tmp_path):
+    """Each name would be a copy of its own: a small file could fill the memory."""
+    path = tmp_path / "run"
+    checkpoints.save(path, {"a": torch.zeros(1000), "b": 1})
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    tree = json.loads(parts["tree.json"])
+    tensor = tree["dict"][1][1]["dict"][0][1]
+    tree["dict"][1][1]["dict"][1][1] = [tensor] * 20_000
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in {**parts, "tree.json": json.dumps(tree)}.items():
+            archive.writestr(name, data)
+    with pytest.raises(CheckpointError, match="named twice"):
+        checkpoints.load(path)
