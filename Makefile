@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 JOBS   ?= 2
 
-.PHONY: demo demo-text test check bench tables docs scale soak fuzz clean-install clean
+.PHONY: demo demo-text test test-fast check numbers verify-results bench tables docs scale soak fuzz clean-install clean
 
 # The library, its command line and its report: enough to use it.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -28,10 +28,24 @@ demo-text: $(VENV)/.developed  ## the same idea on a small set of texts
 test: $(VENV)/.developed  ## the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-check: $(VENV)/.developed  ## ruff and mypy
+test-fast: $(VENV)/.developed  ## an answer in a minute: everything but slow tests, experiments, benchmarks and the browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" --ignore tests/experiments \
+	  --ignore tests/benchmarks --ignore tests/examples --ignore tests/docs --ignore tests/tools --ignore tests/cli \
+	  --ignore tests/estimators/test_checks.py
+
+check: $(VENV)/.developed verify-results  ## ruff, mypy, and documents that say what the results say
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+COG := $(BIN)/cog -I tools -p "from shown import *" --verbosity 1
+SHOWN := README.md $(wildcard docs/*.md)
+
+numbers: $(VENV)/.developed  ## fill README.md and docs/ from the results files
+	$(COG) -r -U $(SHOWN)
+
+verify-results: $(VENV)/.developed  ## every number in README.md and docs/ is that of a results file
+	$(COG) --check --diff --check-fail-msg "run make numbers" $(SHOWN)
 
 bench: $(VENV)/.developed  ## speed side by side with inFairness, which only this target installs
 	$(PIP) install -q --no-deps inFairness POT
@@ -58,11 +72,11 @@ tables: $(VENV)/.developed  ## the paper's tables and figures
 docs: $(VENV)/.developed  ## the documentation site, warnings as errors
 	$(BIN)/python -m mkdocs build --strict
 
-scale: $(VENV)/.developed  ## two processes against one, ten million rows, random kills; refills docs/scale.md
+scale: $(VENV)/.developed  ## two processes against one, ten million rows, random kills
 	$(BIN)/python benchmarks/ddp.py --out benchmarks/results/ddp.json
 	$(BIN)/python benchmarks/large.py --out benchmarks/results/large.json
 	$(BIN)/python tools/kills.py --kills 100 --out benchmarks/results/kills.json
-	$(BIN)/python tools/fill_scale.py
+	$(MAKE) numbers
 
 soak: $(VENV)/.developed  ## thirty minutes of train, audit, certify, save and load
 	OMP_NUM_THREADS=1 $(BIN)/python tools/soak.py --seconds 1800 --out benchmarks/results/soak.json

@@ -29,7 +29,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "million_rows.json"
 NUMBERS, CATEGORIES = 26, 11  # with sex, region and the target: 40 columns
 BLOCK = 100_000
-BEGIN, END = "<!-- begin:million -->\n", "<!-- end:million -->"
 
 
 def write(path: Path, rows: int) -> None:
@@ -81,12 +80,6 @@ def sentence(result: dict[str, Any]) -> str:
     )
 
 
-def fill(page: Path, result: dict[str, Any]) -> None:
-    """Write the sentence into the page, between its marks."""
-    before, rest = page.read_text().split(BEGIN)
-    page.write_text(before + BEGIN + sentence(result) + "\n" + END + rest.split(END)[1])
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rows", type=int, default=1_000_000)
@@ -117,8 +110,6 @@ def main() -> None:
         sys.stdout.write(text)
         return
     given.out.write_text(text)
-    if given.out == RESULTS:
-        fill(ROOT / "docs" / "benchmarks.md", result)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
-"""The table of a million rows, with few of them, and what the page says of the full run."""
+"""The table of a million rows, with few of them."""
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "benchmarks" / "million_rows.py"
@@ -25,16 +22,3 @@ def test_a_tiny_run_under_the_limit(tmp_path):
     assert 0.1 < result["peak_gb"] < 4
     assert result["changed"]["project"] == 0
     assert "400 rows; columns: 26 number" in done.stderr
-
-
-def test_the_page_says_what_was_measured():
-    spec = importlib.util.spec_from_file_location("million_rows", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    path = ROOT / "benchmarks" / "results" / "million_rows.json"
-    if not path.exists():
-        pytest.skip("no full run yet")
-    result = json.loads(path.read_text())
-    assert result["rows"] == 1_000_000
-    assert result["peak_gb"] < 8
-    assert module.sentence(result) in (ROOT / "docs" / "benchmarks.md").read_text()

@@ -1,0 +1,60 @@
+"""Blocks about the experiments."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+
+import pandas as pd
+
+from shown.tables import ROOT, find
+
+
+def demo() -> str:
+    """What make demo prints, from evenhand demo --json > experiments/results/demo.json, and how its report looks."""
+    found = json.loads((ROOT / "experiments" / "results" / "demo.json").read_text())
+    eps = found["certificate"]["eps"]
+    lines = [
+        "What `make demo` finds on Adult's held-out people (S-Con: the same decision for Husband and Wife; GR-Con: for",
+        "every sex and race; R(h): worst-case unfairness found by search):",
+        "",
+        f"| | BA | S-Con | GR-Con | gap sex | gap race | R(h), eps = {eps:g} |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    shares = ("balanced_accuracy", "spouse_consistency", "sex_race_consistency", "gap_sex", "gap_race")
+    for row in found["table"]:
+        cells = [f"{row[name]:.3f}" for name in shares] + [f"{row['searched']:.2g}"]
+        lines.append(f"| {row['name']} | {' | '.join(cells)} |")
+    lines += ["", f"{found['certificate']['statement']}."]
+    return "\n".join([*lines, "", "![The report: summary and certificate](docs/images/report.png)"])
+
+
+def table3() -> str:
+    """Table 3, measured rows under the published ones."""
+    with (ROOT / "experiments" / "results" / "table3_adult.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    scores = ["BA", "S-Con", "GR-Con", "Gap_G RMS", "Gap_R RMS", "Gap_G max", "Gap_R max"]
+    lines = [
+        "Adult, means over random splits (`experiments/table3_adult.py`). The first three columns are better larger,",
+        "the gaps smaller; CPU seconds of one fit on one core:",
+        "",
+        f"| | {' | '.join(scores)} | splits | CPU s |",
+        "|---|" + "---|" * (len(scores) + 2),
+    ]
+    for row in rows:
+        published = row["source"] == "published"
+        values = [f"{float(row[name]):.3f}" if row[name] else "-" for name in scores]
+        values += ["", ""] if published else [f"{float(row[name]):.0f}" for name in ("splits", "cpu_seconds")]
+        name = f"*{row['method']}, published*" if published else f"**{row['method']}**"
+        lines.append(f"| {name} | {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+def search_study() -> str:
+    """The table of the search study, as its script prints it."""
+    sys.path.insert(0, str(ROOT / "experiments"))
+    import search_study as study
+
+    text: str = study.markdown(pd.read_csv(find("search_study.csv")))
+    return text
