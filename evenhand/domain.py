@@ -103,7 +103,7 @@ class Box:
 
     def contains(self, x: Tensor, tolerance: float = 1e-6) -> Tensor:
         """Which rows lie in the (discrete) set: (n, d) -> (n,) bool."""
-        slack = tolerance * (1 + self.high.abs().maximum(self.low.abs()))
+        slack = tolerance * self.high.abs().maximum(self.low.abs())  # in the columns' own units
         inside = ((x >= self.low - slack) & (x <= self.high + slack)).all(1)
         for j in self.binary:
             inside &= ((x[:, j] - self.low[j]).abs() <= slack[j]) | ((x[:, j] - self.high[j]).abs() <= slack[j])

@@ -74,3 +74,10 @@ def test_a_box_unpacks_like_the_pair_it_stands_for():
 def test_impossible_boxes_are_refused(make, says):
     with pytest.raises(ValueError, match=says):
         make()
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
+def test_outside_is_outside_in_any_unit(unit):
+    box = Box([0.0, -unit], [unit, unit], binary=[0])
+    x = unit * torch.tensor([[0.0, 0.5], [1.0, 1.0], [0.4, 0.5], [0.0, 1.5]], dtype=torch.float64)
+    assert box.contains(x).tolist() == [True, True, False, False]

@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 from evenhand.dual.confidence import (
     betting_upper,
+    check_statement,
     clopper_pearson_lower,
     clopper_pearson_upper,
     empirical_bernstein_upper,
@@ -81,3 +82,21 @@ def test_the_betting_bound_never_looks_ahead():
     better[-1] = 0.0
     low, middle, high = (betting_upper(v, 1.0, 0.05) for v in (better, values, worse))
     assert low <= middle + 1e-9 <= high + 2e-9
+
+
+@pytest.mark.parametrize(
+    ("eps", "confidence", "says"),
+    [
+        (-1, 0.95, "eps must be a finite number, at least 0"),
+        (float("nan"), 0.95, "eps must be a finite number"),
+        (float("inf"), 0.95, "eps must be a finite number"),
+        (0.1, 95, "give confidence=0.95"),
+        (0.1, 1, "strictly between 0 and 1"),
+        (0.1, 0, "strictly between 0 and 1"),
+        (0.1, float("nan"), "strictly between 0 and 1"),
+    ],
+)
+def test_statements_that_make_no_sense_are_refused(eps, confidence, says):
+    with pytest.raises(ValueError, match=says):
+        check_statement(eps, confidence)
+    check_statement(0, 0.5)
