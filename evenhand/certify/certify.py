@@ -20,11 +20,6 @@ from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of, take
 from evenhand.bounds.bound import Bound, Bracket
-=======
-from evenhand.audit import check_inside, parts_of, take
-from evenhand.bounds.branch import Bracket, bracket, default_cells
-from evenhand.bounds.crown import crown_upper, output_change, output_range
->>>>>>> d7dcdfb (The order of rows does not matter: splits and sequential bounds see a fixed permutation; sorted streams are refused)
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
@@ -166,7 +161,6 @@ def certify(
         upper=upper,
         lam=lam,
         r_lam_max=largest,
-<<<<<<< HEAD
         delta_everywhere=read.up(bound.everywhere),
         eps=eps,
         n=pool.n,
