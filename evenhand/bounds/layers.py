@@ -82,7 +82,7 @@ KINDS = (nn.Sequential, nn.Linear, nn.ReLU, nn.Identity, nn.Dropout, nn.Flatten,
 
 def _parts(model: object) -> Iterator[nn.Module]:
     kind = next((kind for kind in KINDS if isinstance(model, kind)), None)
-    if kind is not None and type(model).forward is not kind.forward:
+    if isinstance(model, nn.Module) and kind is not None and type(model).forward is not kind.forward:
         raise CannotCertify(
             f"{type(model).__name__} is an nn.{kind.__name__} with a forward of its own, so that its layers do not say "
             "what it computes; audit() gives a lower bound for any model"
