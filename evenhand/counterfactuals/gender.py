@@ -80,6 +80,7 @@ class GenderSwap:
                 self._nouns |= {male: female, female: male}
             self._nouns["mom"] = "dad"
         self._men = frozenset(line.split()[0] for line in word_list("gendered_nouns"))
+        self._swap = _PRONOUNS | _TITLES | self._nouns
         self._others = {} if names is None else other_names(*names)
         self._male = frozenset() if names is None else frozenset(names[0])
         self._name = re.compile(_either(self._others)) if self._others else None
@@ -108,12 +109,13 @@ class GenderSwap:
         sites = [site for site in self.sites(clean) if not site.left]
         if not sites:
             return None
-        out, end = "", 0
+        pieces: list[str] = []
+        end = 0
         for site in sites:
             written = self._written(clean, text, site)
-            out = with_article(out + clean[end : site.start], written) + written
+            pieces += [with_article(clean[end : site.start], written), written]
             end = site.end
-        return out + clean[end:]
+        return "".join([*pieces, clean[end:]])
 
     def preview(self, texts: Iterable[str], show: int = 12) -> Preview:
         """What would be swapped in the texts, and what is left and why."""
@@ -184,7 +186,7 @@ class GenderSwap:
         if word in ("his", "her"):
             owns = self._owns(clean, site)
             return like_case(("her" if owns else "hers") if word == "his" else ("his" if owns else "him"), site.said)
-        return like_case((_PRONOUNS | _TITLES | self._nouns)[word], site.said)
+        return like_case(self._swap[word], site.said)
 
     def _owns(self, text: str, site: Site) -> bool:
         """Whether something owned follows the his or her: a word that can begin a noun phrase without article."""
@@ -207,16 +209,29 @@ def _is_title(said: str, before: str, after: str) -> bool:
     if follows is None:
         return said.islower() and said != "miss" and re.match(r"\.\s+\w", after) is not None
     name = follows[2]
-    if name.lower() in words_of("after_places") | words_of("not_after_possessive") or name in ("World", "Universe", "America", "USA", "Earth"):
+    if name.lower() in words_of("after_places") | words_of("not_after_possessive") or name in (
+        "World",
+        "Universe",
+        "America",
+        "USA",
+        "Earth",
+    ):
         return False
     if said.isupper():  # written all in capitals, or the letters of something else
-        return said != "MISS" and len(name) > 2 and name.isupper() and re.search(r"\b(?:an?|of|in)\s+$", before, re.I) is None
+        return (
+            said != "MISS"
+            and len(name) > 2
+            and name.isupper()
+            and re.search(r"\b(?:an?|of|in)\s+$", before, re.I) is None
+        )
     return said[0].isupper()
 
 
 def _idiom(word: str, before: str, after: str) -> bool:
     """Where a noun is not for a person of that gender."""
-    if word in ("man", "woman") and re.search(r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice)\s+$", before, re.I):
+    if word in ("man", "woman") and re.search(
+        r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice)\s+$", before, re.I
+    ):
         return True
     if word in ("mother", "father", "sister", "brother", "daughter") and re.match(
         r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|school|site|page|project)\b",

@@ -13,7 +13,9 @@ __all__ = ["known_names", "names_in", "other_names", "part_of_a_place", "subject
 _SEXES = ("male", "female")
 _TITLE = r"(?:(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss)\.?\s+)"
 _ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
-_START = re.compile(rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. ){_TITLE}{{0,2}}$")
+_START = re.compile(
+    rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. ){_TITLE}{{0,2}}$"
+)
 _MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
 _FEMALE = re.compile(r"\b(?:she|her|hers|herself)\b", re.IGNORECASE)
 
@@ -111,7 +113,11 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     leading = re.search(r"([\w’'.]+)\s+$", before)
     if leading is not None:
         word = leading[1]
-        if word.lower() in words_of("before_places") or re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word) and not _surname(after):
+        if (
+            word.lower() in words_of("before_places")
+            or (re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word)
+            and not _surname(after))
+        ):
             return True
         titled = re.fullmatch(r"(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss)\.?", word)
         begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\w’'.]+\s+$", before)

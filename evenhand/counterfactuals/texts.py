@@ -109,13 +109,14 @@ def with_article(before: str, word: str) -> str:
     >>> with_article("She is an ", "gay")
     'She is a '
     """
-    found = _ARTICLE.search(before)
+    tail = before[-12:]  # the article is at the end; a search from the beginning of a long text would be slow
+    found = _ARTICLE.search(tail)
     if found is None or not word[:1].isalpha():
         return before
     article = "an" if vowel_sound(word) else "a"
     said = found[1]
     written = article.upper() if len(said) == 2 and said.isupper() else said[0] + article[1:]
-    return before[: found.start()] + written + found[2]
+    return before[: len(before) - len(tail) + found.start()] + written + found[2]
 
 
 @cache

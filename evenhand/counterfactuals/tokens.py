@@ -16,7 +16,7 @@ from evenhand.variations import Variations
 
 __all__ = ["TokenSwap"]
 
-_FORMS = ("adjective", "noun", "plural")
+_GAP, _WORD = re.compile(r"\s+"), re.compile(r"\w+")
 
 
 class TokenSwap:
@@ -151,9 +151,7 @@ class TokenSwap:
         name = self.tokens[token].lower()
         if not known(name):
             return ""
-        return left_because(
-            text, match.start(), match.end(), name, plural=form == "plural", insults=self.insults
-        )
+        return left_because(text, match.start(), match.end(), name, plural=form == "plural", insults=self.insults)
 
     def _versions(self, text: str) -> list[str]:
         clean = cleaned(text)
@@ -182,19 +180,19 @@ class TokenSwap:
 
     def _join(self, text: str, sites: list[Site], other: int | None) -> str:
         """The text with token number `other` at each site, or with none."""
-        out, end = "", 0
+        pieces: list[str] = []
+        end = 0
         for site in sites:
             said = self._neutral(text, site) if other is None else self._written(text, site, other)
-            before = text[end : site.start]
-            end = site.end
-            if not said:  # leave out the space after it too, and let "a" or "an" follow the next word
-                gap = re.match(r"\s+", text[end:])
-                end += len(gap[0]) if gap is not None else 0
-                following = re.match(r"\w+", text[end:])
-                out = with_article(out + before, following[0] if following is not None else "")
-            else:
-                out = with_article(out + before, said) + said
-        return out + text[end:]
+            before, end = text[end : site.start], site.end
+            if said:
+                pieces += [with_article(before, said), said]
+                continue
+            gap = _GAP.match(text, end)  # leave out the space after it too, and let "a" or "an" follow the next word
+            end += len(gap[0]) if gap is not None else 0
+            following = _WORD.match(text, end)
+            pieces.append(with_article(before, following[0] if following is not None else ""))
+        return "".join([*pieces, text[end:]])
 
     def _written(self, text: str, site: Site, other: int) -> str:
         token, form = site.kind
@@ -203,17 +201,26 @@ class TokenSwap:
         said = site.said
         if said.islower():
             return capitalised(word) if new.proper and not old.proper and not text.islower() else word
-        within = site.start > 0 and re.search(r"[^.!?:\n\s=][\s\"“(]*$", text[: site.start]) is not None
         if not said.isupper() or old.adjective.lower().startswith("lgbt"):
             if new.proper:
                 return capitalised(word)
-            if old.proper and within:
+            if old.proper and _within(text, site):
                 return word  # "the Muslim man" -> "the gay man"
         return like_case(word, said)
 
     def _neutral(self, text: str, site: Site) -> str:
         """What stands for nobody in particular: people, a person, or nothing before a noun."""
-        return like_case({"plural": "people", "noun": "person"}.get(site.kind[1], ""), site.said)
+        word = {"plural": "people", "noun": "person"}.get(site.kind[1], "")
+        return (
+            word
+            if self._forms[site.kind[0]].proper and not site.said.isupper() and _within(text, site)
+            else (like_case(word, site.said))
+        )
+
+
+def _within(text: str, site: Site) -> bool:
+    """Whether the site stands inside a sentence, not at its beginning."""
+    return re.search(r"[^.!?:\n\s=][\s\"“(]*$", text[max(0, site.start - 9) : site.start]) is not None
 
 
 def _around(text: str, site: Site, words: int) -> tuple[int, int]:
@@ -228,15 +235,19 @@ def _around(text: str, site: Site, words: int) -> tuple[int, int]:
 
 def _form_here(text: str, start: int, end: int) -> str:
     """An adjective that stands as a noun: "is a lesbian.", "the deaf are"."""
-    before = re.search(r"\b(an?|the|every|another|one|some|no|that|this)\s+(?:\w+ly\s+)?$", text[:start][-24:], re.I)
+    before = re.search(
+        r"\b(an?|the|every|another|one|some|no|that|this)\s+(?:\w+ly\s+)?$", text[max(0, start - 24) : start], re.I
+    )
     if before is None:
         return "adjective"
     after = re.match(r"\s+([\w'’]+)", text[end : end + 24])
     ends = after is None or after[1].lower() in words_of("not_after_possessive")
     if not ends:
         return "adjective"
-    several = before[1].lower() in ("the", "some", "no") and after is not None and after[1].lower() in ("are", "were", "have", "do", "who")
-    return "plural" if several else "adjective" if before[1].lower() in ("the", "some", "no", "that", "this") else "noun"
+    article, verb = before[1].lower(), "" if after is None else after[1].lower()
+    if article not in ("the", "some", "no", "that", "this"):
+        return "noun"
+    return "plural" if article == "the" and verb in ("are", "were", "have", "do", "who") else "adjective"
 
 
 def _checked(tokens: Iterable[str], where: str = "") -> list[str]:

@@ -77,9 +77,7 @@ def mentions(tokens: Iterable[str], n: int = 400, seed: int = 0) -> Comments:
     if n < 1 or not listed:
         raise ValueError(f"n must be at least 1 and there must be a token; got n={n} and {len(listed)} tokens")
     rng = np.random.default_rng(seed)
-    pairs = [
-        [(pattern, token) for pattern in patterns for token in listed] for patterns in (_HARMLESS, _ABUSIVE)
-    ]
+    pairs = [[(pattern, token) for pattern in patterns for token in listed] for patterns in (_HARMLESS, _ABUSIVE)]
     order = [rng.permutation(len(some)) for some in pairs]
     chosen = [pairs[i % 2][order[i % 2][(i // 2) % len(pairs[i % 2])]] for i in range(n)]
     texts = [written(pattern, token) for pattern, token in chosen]
