@@ -137,8 +137,8 @@ def flags_more(plain: ErrorRates, fair: ErrorRates, tolerance: float = 0.02) -> 
     if not fair.fpr > plain.fpr + tolerance:
         return ""
     sentence = (
-        f"The fair model flags {100 * fair.fpr:.1f} % of harmless texts, the plain one {100 * plain.fpr:.1f} %: part of "
-        "its consistency is that everybody is flagged. Compare them at an equal false positive rate (threshold_at), "
+        f"The fair model flags {100 * fair.fpr:.1f} % of harmless texts, the plain one {100 * plain.fpr:.1f} %: part "
+        "of its consistency is that everybody is flagged. Compare them at an equal false positive rate (threshold_at), "
         "or train with `mentions`."
     )
     warnings.warn(sentence, FlagsMoreWarning, stacklevel=2)

@@ -234,7 +234,7 @@ def _idiom(word: str, before: str, after: str) -> bool:
     ):
         return True
     if word in ("mother", "father", "sister", "brother", "daughter") and re.match(
-        r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|school|site|page|project)\b",
+        r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|page|project)\b",
         after,
         re.IGNORECASE,
     ):

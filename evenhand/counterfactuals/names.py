@@ -113,10 +113,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     leading = re.search(r"([\w’'.]+)\s+$", before)
     if leading is not None:
         word = leading[1]
-        if (
-            word.lower() in words_of("before_places")
-            or (re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word)
-            and not _surname(after))
+        if word.lower() in words_of("before_places") or (
+            re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word) and not _surname(after)
         ):
             return True
         titled = re.fullmatch(r"(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss)\.?", word)

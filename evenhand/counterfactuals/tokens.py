@@ -33,8 +33,8 @@ class TokenSwap:
         `preview(texts)` shows what is swapped and what is left, and why. Tokens of your own have no such rules.
     insults: also replace a token that is the insult itself ("you are so gay"); without the word another thing is said.
     neutral: a last version in which the token is left out: "a gay man" -> "a man", "Muslims" -> "people".
-    passage: None, or a number of words: of a longer text only so many around its first token are taken, in every version
-        also the first. An encoder reads the beginning of a text and cannot see a swap that lies beyond its cut.
+    passage: None, or a number of words: of a longer text only so many around its first token are taken, also in
+        version 0. An encoder reads the beginning of a text and cannot see a swap that lies beyond its cut.
     sample: None for every other token; a number for that many random ones, as counterfactual logit pairing draws them.
         The draw depends on `random_state` and on the text itself only.
 
