@@ -160,7 +160,8 @@ def _common(word: str) -> bool:
 
 def _about_somebody(before: str, after: str) -> bool:
     """Something says that the word describes a person: what follows, what it is said of, or who is addressed."""
-    words, rest = [], after
+    words: list[str] = []
+    rest = after
     while len(words) < 3 and (found := _WORD.match(rest)) is not None:
         words.append(found[1])
         rest = rest[found.end() :]

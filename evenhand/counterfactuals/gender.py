@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from evenhand.counterfactuals.names import known_names, other_names, part_of_a_place, subject_name
-from evenhand.counterfactuals.preview import Preview, Site, change
+from evenhand.counterfactuals.preview import Change, Preview, Site, change
 from evenhand.counterfactuals.texts import as_texts, cleaned, like_case, with_article, word_list, words_of
 from evenhand.variations import Variations
 
@@ -119,7 +119,9 @@ class GenderSwap:
 
     def preview(self, texts: Iterable[str], show: int = 12) -> Preview:
         """What would be swapped in the texts, and what is left and why."""
-        changes, left, listed, swapped = [], [], as_texts(texts), 0
+        listed, swapped = as_texts(texts), 0
+        changes: list[Change] = []
+        left: list[Change] = []
         for row, text in enumerate(listed):
             clean = cleaned(text)
             sites = self.sites(clean)

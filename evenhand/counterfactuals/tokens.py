@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.counterfactuals.context import left_because
 from evenhand.counterfactuals.identities import capitalised, forms_of, known
-from evenhand.counterfactuals.preview import Preview, Site, change
+from evenhand.counterfactuals.preview import Change, Preview, Site, change
 from evenhand.counterfactuals.texts import as_texts, bounded, cleaned, like_case, with_article, words_of
 from evenhand.variations import Variations
 
@@ -120,7 +120,9 @@ class TokenSwap:
 
     def preview(self, texts: Iterable[str], show: int = 12) -> Preview:
         """What would be swapped in the texts, and what is left and why; each change is shown with one replacement."""
-        changes, left, listed, swapped = [], [], as_texts(texts), 0
+        listed, swapped = as_texts(texts), 0
+        changes: list[Change] = []
+        left: list[Change] = []
         for row, text in enumerate(listed):
             clean = cleaned(text)
             sites = self.sites(clean)
@@ -197,7 +199,7 @@ class TokenSwap:
     def _written(self, text: str, site: Site, other: int) -> str:
         token, form = site.kind
         new, old = self._forms[other], self._forms[token]
-        word = getattr(new, form)
+        word = str(getattr(new, form))
         said = site.said
         if said.islower():
             return capitalised(word) if new.proper and not old.proper and not text.islower() else word
