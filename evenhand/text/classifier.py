@@ -190,7 +190,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return face(seen, rank)
 
     def _net(self, method: str, rho: float) -> Any:
-        common = {
+        common: dict[str, Any] = {
             "hidden": self.hidden,
             "steps": self.steps,
             "batch_size": self.batch_size,

@@ -47,7 +47,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def scaled(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors of the encoder on the learned scale: (..., d)."""
-        return ((vectors - self.mean_) / self.scale_).astype(np.float32)
+        scaled: NDArray[np.float32] = ((vectors - self.mean_) / self.scale_).astype(np.float32)
+        return scaled
 
     def vectors(self, X: Iterable[str]) -> NDArray[np.float32]:
         """What the encoder says of the texts: (n, d), finite."""
