@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,10 +11,10 @@ from torch import Tensor
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.ranks import rand_rows
 from evenhand.search.ascent import AdamAscent, Ascent
-from evenhand.search.first_layer import ModelView, split
-from evenhand.search.mode import eval_mode, gradients_allowed
+from evenhand.search.mode import gradients_allowed
+from evenhand.search.model_view import view_of
 from evenhand.search.paths import Path
-from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, WorstCases, box
+from evenhand.search.worst_cases import Bounds, Gain, Model, WorstCases, box, gain_at_x
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,7 @@ class GradientSearch:
     reach: float | None = None
     starts: int = 1
     ascent: Callable[[Tensor, float], Ascent] = AdamAscent
-    fast: bool = True  # use the split paths of search/split.py where they apply
-    first_layer: str | None = None  # name of the model's first linear layer where it cannot be found by itself
-    _agreed: weakref.WeakKeyDictionary[object, bool] = field(
-        default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
-    )
+    fast: bool = True  # walk behind the first linear layer where the model has one (search/first_layer.py)
 
     def __call__(
         self,
@@ -59,37 +54,17 @@ class GradientSearch:
         generator: torch.Generator | None = None,
         rows: Tensor | None = None,
     ) -> WorstCases:
-        seen = model if isinstance(model, ModelView) else None
-        fair_metric = fair_metric.matching(x)
-        with gradients_allowed(), eval_mode(seen.model if seen else model):
-            x = x.detach().clone() if x.is_inference() else x.detach()
-            at_x = seen or self.at(model, x)
-            with torch.no_grad():
-                path = at_x.path(gain, fair_metric.directions)
-                climb = _Climb(self, path, x, fair_metric, float(lam), box(bounds, x), _gain_at_x(at_x, gain))
+        fair_metric.check_width(x)
+        with gradients_allowed():
+            view = view_of(model, x)
+            with torch.no_grad(), view.autocast.off():
+                x = view.x.detach().clone() if view.x.is_inference() else view.x.detach()
+                fair_metric = fair_metric.matching(x)
+                path = view.path(gain, fair_metric.directions, self.fast)
+                climb = _Climb(self, path, x, fair_metric, float(lam), box(bounds, x), gain_at_x(gain, view.h_x))
                 for _ in range(self.starts):
                     climb.run(generator)
-                return climb.found(with_z=seen is not None)
-
-    def at(self, model: Model, x: Tensor) -> ModelView:
-        """The model seen from x, cut behind its first linear layer where that applies and was seen to agree."""
-        cut = split(model, self.first_layer) if self.fast else None
-        if cut is not None and model not in self._agreed:
-            with eval_mode(model):
-                self._agreed[model] = cut.agrees(model, x[:64].detach())
-        return ModelView(model, x, cut if cut is not None and self._agreed[model] else None)
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_agreed"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _agreed=weakref.WeakKeyDictionary())
-
-
-def _gain_at_x(at_x: ModelView, gain: Gain) -> Tensor:
-    if isinstance(gain, DistanceGain):
-        return gain.h_x.new_zeros(len(gain.h_x))  # d_Y(h(x), h(x)) = 0
-    return gain(at_x.h_x()).detach()
+                return climb.found()
 
 
 class _Climb:
@@ -108,26 +83,29 @@ class _Climb:
         self.search, self.path, self.x, self.metric, self.lam, self.limits = search, path, x, fair_metric, lam, limits
         self.free_only = lam == float("inf")
         d, k = fair_metric.directions.shape
-        self.best, self.u = gain_at_x.clone(), path.room(k)  # gain - lam * d_X; x' = x costs nothing
+        self.best, self.u = gain_at_x.clone(), path.zeros(k)  # gain - lam * d_X; x' = x costs nothing
         self.here = gain_at_x  # the objective at the latest point
         self.v: Tensor | None = None  # only once a point was tried that may cost something
         self.current = torch.zeros_like(gain_at_x, dtype=torch.bool)  # rows whose best point is the latest one
-        self.room = self._room(path.room(d)) if limits is not None else None
+        self.margins = self._margins_of(path.zeros(d)) if limits is not None else None
         self.u_limits = self._u_limits()
 
     def run(self, generator: torch.Generator | None) -> None:
         u = self._noise(self.u.shape[1], self.search.noise, generator)
+        if self.free_only and self.margins is not None:
+            stuck = ~self._free_part(u).any(dim=1)  # the noise leads out of the box, and at x' = x there is no slope
+            u[stuck] *= -1
         v = self._subspace_stage(u)
         if self.search.full_steps > 0 and not self.free_only:
             self._full_stage(u, v, generator)
 
-    def found(self, with_z: bool = False) -> WorstCases:
+    def found(self) -> WorstCases:
         x_worst = torch.addmm(self.x, self.u, self.metric.directions.T)
         if self.v is not None:
             x_worst += self.v
         if self.limits is not None:  # rounding must not leave the box
             x_worst = torch.maximum(torch.minimum(x_worst, self.limits[1]), self.limits[0])
-        z = self.path.z_at(self.u, self.v, self.current) if with_z else None
+        z = self.path.z_at(self.u, self.v, self.current)
         if self.v is None:
             return WorstCases(x_worst, torch.zeros_like(self.best), self.best, self.u, None, z)
         d_x = self._price(self.v)[0]
@@ -148,14 +126,14 @@ class _Climb:
 
     def _visit(self, u: Tensor) -> Tensor | None:
         """Go to x + A u, moved into the box, and keep it where it is best; returns what the box added to A u."""
-        if self.room is None or self.free_only:
-            if self.room is not None:
+        if self.margins is None or self.free_only:
+            if self.margins is not None:
                 u.copy_(self._free_part(u))
             self.path.settle(u)
             self._keep(self.path.value(), u, None)
             return None
         self.path.settle(u)
-        v = self._into_box(u @ self.metric.directions.T, torch.zeros_like(self.room[0]))
+        v = self._into_box(u @ self.metric.directions.T, torch.zeros_like(self.margins[0]))
         cut = v.any(dim=1).nonzero()[:, 0]  # the rows which the box holds back
         self._keep(self.path.value(v, cut).sub(self._price(v)[0], alpha=self.lam), u, v)
         return v
@@ -163,12 +141,12 @@ class _Climb:
     def _full_stage(self, u: Tensor, v: Tensor | None, generator: torch.Generator | None) -> None:
         """Climb over v from where the subspace stage ended, now with the distance term."""
         d = self.x.shape[1]
-        free = u @ self.metric.directions.T if self.room is not None else None
+        free = u @ self.metric.directions.T if self.margins is not None else None
         if u.shape[1] == 0:  # there is no subspace to start from, and at x' = x the squared distance is flat
             v = self._into_box(free, self._noise(d, self.search.noise / d**0.5, generator))
             self.here = self.path.value(v).sub(self._price(v)[0], alpha=self.lam)
         price = None if v is None else self._price(v)
-        v = self.path.room(d) if v is None else v
+        v = self.path.zeros(d) if v is None else v
         ascent = None if self.search.line_search else self.search.ascent(v, self.search.full_step)
         moved = torch.zeros_like(self.current)
         best_v = self.v
@@ -248,9 +226,9 @@ class _Climb:
     def _noise(self, width: int, size: float, generator: torch.Generator | None) -> Tensor:
         """Uniform noise (n, width) within +-size."""
         noise = rand_rows(len(self.x), width, generator, self.x)
-        return self.path.room(width).copy_(noise.mul_(2).sub_(1).mul_(size))
+        return self.path.zeros(width).copy_(noise.mul_(2).sub_(1).mul_(size))
 
-    def _room(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _margins_of(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """How far each row may move down and up before it leaves the box, (n, d) twice."""
         assert self.limits is not None
         x.copy_(self.x)
@@ -258,19 +236,19 @@ class _Climb:
 
     def _into_box(self, free: Tensor | None, v: Tensor) -> Tensor:
         """Project x + free + v onto the box by changing v, in place; v stays exact where nothing is cut off."""
-        if self.room is None or free is None:
+        if self.margins is None or free is None:
             return v
-        torch.maximum(v, self.room[0] - free, out=v)
-        return torch.minimum(v, self.room[1] - free, out=v)
+        torch.maximum(v, self.margins[0] - free, out=v)
+        return torch.minimum(v, self.margins[1] - free, out=v)
 
     def _u_limits(self) -> tuple[Tensor, Tensor] | None:
         """How far u may go: the range of the sensitive coordinate over the box, and ``reach``."""
         reach = self.search.reach
-        if self.room is None:
+        if self.margins is None:
             return None if reach is None else (torch.full_like(self.u, -reach), torch.full_like(self.u, reach))
         plus, minus = self.metric.directions.clamp(min=0), self.metric.directions.clamp(max=0)
-        down, up = self.room
-        low, high = self.path.room(self.u.shape[1]), self.path.room(self.u.shape[1])
+        down, up = self.margins
+        low, high = self.path.zeros(self.u.shape[1]), self.path.zeros(self.u.shape[1])
         low.copy_(down @ plus + up @ minus)
         high.copy_(up @ plus + down @ minus)
         return (low, high) if reach is None else (low.clamp_min(-reach), high.clamp_max(reach))
@@ -282,13 +260,13 @@ class _Climb:
 
     def _free_part(self, u: Tensor) -> Tensor:
         """As much of the move u, direction by direction, as stays inside the box without any correction."""
-        assert self.room is not None
+        assert self.margins is not None
         directions = self.metric.directions
-        cut_off = self._into_box(u @ directions.T, torch.zeros_like(self.room[0]))
+        cut_off = self._into_box(u @ directions.T, torch.zeros_like(self.margins[0]))
         rows = cut_off.any(dim=1).nonzero()[:, 0]  # all others stay inside as they are
         if len(rows) == 0:
             return u
-        down, up = (side.T[:, rows] for side in self.room)  # (d, rows)
+        down, up = (side.T[:, rows] for side in self.margins)  # (d, rows)
         kept = u.T[:, rows]
         for move, direction in zip(kept, directions.T):
             columns = direction.nonzero()[:, 0]
