@@ -21,7 +21,7 @@ Array = NDArray[Any]
 def alter_columns(X: Any, changes: Mapping[Any, Sequence[Any]], *, keep_original: bool = True) -> Variations:
     """Each row of X with every combination of the values in `changes`: a `Variations` of values (n, m, d).
 
-    X: a pandas or polars frame, a pyarrow Table (whose versions are pandas frames), or an array (n, d) whose columns are
+    X: a pandas or polars frame, a pyarrow Table (its versions are pandas frames), or an array (n, d) whose columns are
         named by their position.
     changes: the values which each column takes. The name of a one-hot block stands for its columns: with columns
         relationship_Husband, ..., relationship_Wife, `{"relationship": ["Husband", "Wife"]}` sets the whole block.

@@ -47,6 +47,7 @@ class ModelView:
         output: Output | None = None,
         first_layer: str | None = None,
     ) -> None:
+        _refuse_transforms()
         self.output, self.modules = output, modules_in(model)
         self.h_at_x: Tensor | None = None
         call = still(model)
@@ -144,6 +145,17 @@ class ModelView:
             )
         if isinstance(model, FunctionType):
             _row_by_row.add(model)
+
+
+def _refuse_transforms() -> None:
+    if (
+        torch._C._functorch.maybe_get_level(torch.empty(0)) > 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+    ):
+        raise RuntimeError(
+            "a search follows gradients of its own, which torch.func transforms (grad, vmap, jvp) do not allow inside "
+            "them; call the regularizer outside and use torch.autograd.grad, or backward(), on its value"
+        )
 
 
 def _known(model: Any) -> bool:
