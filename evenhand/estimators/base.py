@@ -209,6 +209,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
                 raise ValueError("sample_weight must not be negative")
             kept = weight > 0
             X, values, labels, weight = select_rows(X, kept), values[kept], labels[kept], weight[kept]
+        self.__dict__.pop("offset_", None)  # the calibration of an earlier fit
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"a classifier needs two classes or more; y holds one class only: {self.classes_[0]!r}")
@@ -223,13 +224,13 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
         return h[:, 1] - h[:, 0] if h.shape[1] == 2 else h
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, K), columns in the order of ``classes_``."""
-        h = self._outputs(X)
+        """Class probabilities (n, K), columns in the order of ``classes_``; calibrated if ``calibrate`` was called."""
+        h = self._outputs(X) + getattr(self, "offset_", 0.0)
         e = np.exp(h - h.max(axis=1, keepdims=True))
         return cast(np.ndarray, e / e.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
+        """The class with the largest output: the most probable one while classes count equally."""
         best = self._outputs(X).argmax(axis=1)
         return cast(np.ndarray, self.classes_[best])
 
