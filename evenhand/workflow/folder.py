@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import os
+import platform
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -43,8 +44,14 @@ class Folder:
             self._clear_stages()
         elif self.path.exists() and any(file.name != LOCK for file in self.path.iterdir()) and not overwrite:
             raise TableError(f"{self.path} is not empty and holds no run; name another folder", "overwrite")
-        self.write_json("stages/fingerprint.json", {"fingerprint": fingerprint})
+        today = time.strftime("%Y-%m-%d")
+        self.write_json("stages/fingerprint.json", {"fingerprint": fingerprint, "started": today})
         return False
+
+    @property
+    def started(self) -> str:
+        """The day on which the run was begun."""
+        return str(self.read_json("stages/fingerprint.json").get("started", "unknown"))
 
     @contextmanager
     def alone(self) -> Iterator[None]:

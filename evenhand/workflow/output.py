@@ -31,7 +31,7 @@ def write_results(folder: Folder, task: Task, results: Results, made_by: dict[st
     folder.write_table("frontier.csv", table)
     if results.certificate is not None:
         folder.write_json("certificate.json", results.certificate)
-    folder.write_json("run.json", {**made_by, "versions": versions()})
+    folder.write_json("run.json", {**made_by, "date": folder.started, "versions": versions()})
     write_report(folder)
 
 

@@ -12,20 +12,11 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from evenhand.estimators.calibration import decision_threshold, fit_softmax
+from evenhand.report.names import NAMES, WITHOUT_FAIRNESS
 from evenhand.workflow.views import Part, View
 
+__all__ = ["NAMES", "WITHOUT_FAIRNESS", "Network", "Trained", "Trees", "in_chunks"]
 CHUNK = 100_000
-
-NAMES = {
-    "plain": "Plain network",
-    "blind": "Plain network, blind",
-    "boosted": "Boosted trees",
-    "boosted_blind": "Boosted trees, blind",
-    "project": "Project",
-    "sensr": "SenSR",
-    "fair": "SenSeI",
-}
-WITHOUT_FAIRNESS = ("plain", "blind", "boosted", "boosted_blind")
 
 
 @dataclass(frozen=True)
