@@ -40,7 +40,9 @@ def audited(
     if isinstance(opened, TableModel):
         sensitive = sensitive if sensitive is not None else opened.schema.sensitive
         if opened.schema.regression:
-            raise UserError("a model of a quantity is audited with its own metric only; leave --sensitive and --proxy out")
+            raise UserError(
+                "a model of a quantity is audited with its own metric only; leave --sensitive and --proxy out"
+            )
         opened = Foreign(opened.name, opened, tuple(opened.columns))
     if sensitive is None:
         raise UserError("this model does not say which columns are sensitive; add --sensitive sex,race")
@@ -55,7 +57,10 @@ def _ours(opened: TableModel, frame: pd.DataFrame, eps: float, say: Say) -> Audi
     if len(people) == 0:
         raise UserError("every row holds a category that training did not have; nobody is left to look at")
     if opened.seen is not None and (shared := opened.seen.too_many(clean)):
-        say(f"{shared:,} of {len(clean):,} rows are among those the model has learned from: what is found holds for them only")
+        say(
+            f"{shared:,} of {len(clean):,} rows are among those the model has learned from: what is found "
+            "holds for them only"
+        )
     distance = squared_error if opened.schema.regression else mean_squared_logits
     found = search_worst(opened.pipeline, people, opened.fair_metric, eps, opened.box, output_distance=distance)
     known = [name for name in opened.schema.sensitive if name in frame.columns]
@@ -64,14 +69,18 @@ def _ours(opened: TableModel, frame: pd.DataFrame, eps: float, say: Say) -> Audi
     metric = opened.fair_metric
     learned = [model.name for model in metric.attribute_models]
     free = [name for name in opened.schema.sensitive if opened.schema.see_sensitive]
-    spread = float(opened.schema.truth(frame).std()) if opened.schema.regression and opened.schema.target in frame else 1.0
+    spread = (
+        float(opened.schema.truth(frame).std()) if opened.schema.regression and opened.schema.target in frame else 1.0
+    )
     numbers = {
         "model": opened.name,
         "n": len(people),
         "outside": len(clean) - len(people),
         "eps": eps,
         **_numbers(found),
-        "questions": {q.name: changed(opened, asked, q, spread if opened.schema.regression else None) for q in questions},
+        "questions": {
+            q.name: changed(opened, asked, q, spread if opened.schema.regression else None) for q in questions
+        },
     }
     return Audited(numbers, similar_words(free, learned, metric.directions.shape[1]), _within(found, eps))
 
@@ -85,7 +94,9 @@ def _foreign(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         warnings.filterwarnings("ignore", message="X has feature names")
-        found = search_worst(ready.pipeline, ready.clean[list(ready.columns)], ready.view.fair_metric, eps, ready.view.box)
+        found = search_worst(
+            ready.pipeline, ready.clean[list(ready.columns)], ready.view.fair_metric, eps, ready.view.box
+        )
         kinds = tuple(infer(frame[name], name, sensitive=True) for name in sensitive)
         schema = Schema(tuple(Column(c.name, c.kind) for c in kinds), "", tuple(sensitive), (0, 1))
         questions = {q.name: changed(ready, ready.clean, q) for q in flips(schema, ready.clean)}

@@ -22,7 +22,8 @@ CURES = {
     "separator": "for example --separator ';'",
     "header": "if the first line is data, say --no-header",
     "sensitive": "for example --sensitive sex,race",
-    "missing_sensitive": "--missing-sensitive drop leaves these people out, --missing-sensitive category makes them a group",
+    "missing_sensitive": "--missing-sensitive drop leaves these people out, --missing-sensitive category "
+    "makes them a group",
     "overwrite": "--out names another folder, --overwrite uses this one",
     "proxy": "--proxy-for names the sensitive columns to learn it for; --see-sensitive --no-proxy learns none",
     "columns": "--columns a,b,c",
@@ -89,6 +90,8 @@ def fail(message: str, code: int) -> None:
         word = f"\033[1;31m{word}\033[0m"
     sys.stderr.write(f"{word}: {message}\n")
     raise typer.Exit(code)
+
+
 class Talk:
     """Progress lines on standard error: with a spinner on a terminal, one line each in a pipe, silent on request."""
 
@@ -147,5 +150,3 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     for row in [head, *rows]:
         cells = [cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
-
-

@@ -22,7 +22,7 @@ def explore(
     as_json: Json = False,
 ) -> None:
     """Open a page on this machine (loopback only, nothing leaves it): change the columns of a person, see score and
-    decision of every network of the run, the nearest person who is decided about differently, and the worst counterpart.
+    decision of every network of the run, the nearest person who is decided otherwise, and the worst counterpart.
 
     Example: evenhand explore run people.csv
     """

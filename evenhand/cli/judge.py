@@ -27,8 +27,10 @@ def audit(
     sensitive: Annotated[str | None, typer.Option(help="Sensitive columns; a model of ours knows its own.")] = None,
     proxy: Annotated[
         bool | None,
-        typer.Option("--proxy/--no-proxy", help="What predicts the sensitive columns is free; by default for those "
-                     "that the model does not take."),
+        typer.Option(
+            "--proxy/--no-proxy",
+            help="What predicts the sensitive columns is free; by default for those that the model does not take.",
+        ),
     ] = None,
     columns: Annotated[str | None, typer.Option(help="The columns that the model takes, in its order.")] = None,
     eps: Annotated[float, typer.Option(min=0, help="Mean fair distance within which people count as similar.")] = 0.01,
@@ -171,13 +173,15 @@ def _new_people(opened: TableModel, frame: pd.DataFrame, distinct_people: bool, 
         shared = opened.seen.too_many(clean)
         if shared:
             raise UserError(
-                f"{shared:,} of {len(clean):,} rows are rows that the model was trained, chosen or tuned on; a certificate "
+                f"{shared:,} of {len(clean):,} rows are rows that the model was trained, chosen or tuned on; "
+                "a certificate "
                 "needs new people. If these are other people who look alike, say --distinct-people"
             )
     people = opened.inside(clean)
     if len(people) < len(clean):
         say(
-            f"{len(clean) - len(people):,} of {len(clean):,} people hold categories that training did not have; they are "
+            f"{len(clean) - len(people):,} of {len(clean):,} people hold categories that training did not "
+            "have; they are "
             "left out, and the statement is about the others"
         )
     return people

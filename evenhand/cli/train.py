@@ -14,7 +14,7 @@ from evenhand.cli.console import Talk, UserError, guarded, over_ranks, print_jso
 from evenhand.cli.options import Data, Decimal, Json, NoHeader, Seed, Separator, Sql, Url, read
 
 if TYPE_CHECKING:
-    from evenhand.workflow import Settings, Task
+    from evenhand.workflow import Task
 
 BIG = 200_000  # rows above which the sweep runs in this process, to save memory
 
@@ -55,7 +55,9 @@ def train(
     ] = None,
     regression: Annotated[
         bool | None,
-        typer.Option("--regression/--classes", help="What the target is; by default a number of over 20 values is one."),
+        typer.Option(
+            "--regression/--classes", help="What the target is; by default a number of over 20 values is one."
+        ),
     ] = None,
     missing_sensitive: Annotated[
         str, typer.Option(help="Rows without a sensitive value: 'error', 'drop', or 'category' (a group of its own).")
@@ -63,7 +65,9 @@ def train(
     show_people: Annotated[
         str, typer.Option(help="Single people in the report: 'id' (row and difference), 'all' (whole record), 'none'.")
     ] = "id",
-    keep: Annotated[str | None, typer.Option(help="Use these columns, though they look like leaks or identifiers.")] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Use these columns, though they look like leaks or identifiers.")
+    ] = None,
     keep_dates: Annotated[
         bool, typer.Option("--keep-dates", help="Use dates, as days, instead of dropping them.")
     ] = False,
@@ -101,7 +105,9 @@ def train(
     Exit codes: 0 done, 2 a mistake in the data or the options, 130 stopped by Ctrl-C.
     """
     if not target or not sensitive:
-        raise UserError("say what to predict and who may not be treated differently: --target COLUMN --sensitive COLUMN,...")
+        raise UserError(
+            "say what to predict and who may not be treated differently: --target COLUMN --sensitive COLUMN,..."
+        )
     if missing_sensitive not in ("error", "drop", "category"):
         raise UserError(f"--missing-sensitive is 'error', 'drop' or 'category', got {missing_sensitive!r}")
     if show_people not in ("id", "all", "none"):
@@ -131,8 +137,15 @@ def train(
         task = prepare(frame, **options)
         _tell(task, say)
         code = fingerprint(frame, {**options, "settings": settings.__dict__})
-        made_by = {"command": shlex.join(["evenhand", *sys.argv[1:]]), "data": _shown(data), "path": data, "out": str(out),
-                   "rows": len(frame), "seed": seed, "sha256": data_hash(data, frame)}  # fmt: skip
+        made_by = {
+            "command": shlex.join(["evenhand", *sys.argv[1:]]),
+            "data": _shown(data),
+            "path": data,
+            "out": str(out),
+            "rows": len(frame),
+            "seed": seed,
+            "sha256": data_hash(data, frame),
+        }
         folder = Folder(out)
         with folder.alone():
             if folder.open(code, overwrite):
@@ -189,7 +202,13 @@ def _tell(task: Task, say: Any) -> None:
     """What became of the table."""
     for column in task.schema.columns:
         if column.kind in ("dropped", "date"):
-            hint = "; --keep-dates uses it" if column.kind == "date" else "; --keep uses it" if "alone" in column.note else ""
+            hint = (
+                "; --keep-dates uses it"
+                if column.kind == "date"
+                else "; --keep uses it"
+                if "alone" in column.note
+                else ""
+            )
             say(f"column {column.name!r} is left out: {column.note}{hint}")
     for why, count in task.left_out.items():
         say(f"{count:,} rows left out: {why}")
@@ -199,7 +218,10 @@ def _tell(task: Task, say: Any) -> None:
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("number", "binary", "category") if kind in kinds)
     say(f"{sum(len(p.y) for p in task.parts.values()):,} rows; columns that the model sees: {counts}")
     for proxy in task.proxies:
-        say(f"the other columns take away {proxy.explained:.0%} of the uncertainty about {proxy.name}; what does is free")
+        say(
+            f"the other columns take away {proxy.explained:.0%} of the uncertainty about {proxy.name}; what "
+            "does is free"
+        )
 
 
 def _rhos(text: str) -> tuple[float, ...]:

@@ -74,14 +74,20 @@ def table(f: Findings) -> list[str]:
     """The models beside each other."""
     key, score = f.score
     questions = f.metrics["questions"]
-    lines = [f"| model | {score} | " + " | ".join(f"changed by {text(q)}" for q in questions) + " | similar / strangers | R found |"]
+    lines = [
+        f"| model | {score} | "
+        + " | ".join(f"changed by {text(q)}" for q in questions)
+        + " | similar / strangers | R found |"
+    ]
     lines += ["|---|---" + "|---" * len(questions) + "|---|---|"]
     for name, m in f.models.items():
         shares = " | ".join(f"{m['changed'][q]['share']:.2%}" for q in questions)
         low, high = m["intervals"][key]
         relative = m["audit"]["relative"]
         said = "undefined" if relative is None else share_of(relative)
-        value = f"{m[key]:.1%} ({low:.1%} to {high:.1%})" if not f.regression else f"{m[key]:.3f} ({low:.3f} to {high:.3f})"
+        value = (
+            f"{m[key]:.1%} ({low:.1%} to {high:.1%})" if not f.regression else f"{m[key]:.3f} ({low:.3f} to {high:.3f})"
+        )
         lines.append(f"| {NAMES[name]} | {value} | {shares} | {said} | {number(m['audit']['r_low'])} |")
     return lines
 

@@ -15,9 +15,14 @@ from evenhand.report.findings import Findings
 from evenhand.report.names import NAMES
 
 COLOURS = {
-    "plain": "var(--plain)", "blind": "var(--blind)", "boosted": "var(--boosted)", "boosted_blind": "var(--boosted-blind)",
-    "project": "var(--project)", "sensr": "var(--sensr)", "fair": "var(--fair)",
-}  # fmt: skip
+    "plain": "var(--plain)",
+    "blind": "var(--blind)",
+    "boosted": "var(--boosted)",
+    "boosted_blind": "var(--boosted-blind)",
+    "project": "var(--project)",
+    "sensr": "var(--sensr)",
+    "fair": "var(--fair)",
+}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -90,7 +95,9 @@ def tradeoff(f: Findings) -> Any:
         ),
     )
     y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=18), axis=alt.Axis(title=score, format=form, tickCount=5))
-    colour = alt.Color("model:N", scale=_scale(f), legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=170))
+    colour = alt.Color(
+        "model:N", scale=_scale(f), legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=170)
+    )
     tip = [
         alt.Tooltip("model:N"),
         alt.Tooltip("y:Q", title=score, format=".3f"),
@@ -105,7 +112,7 @@ def tradeoff(f: Findings) -> Any:
 
 
 def distribution(f: Findings) -> Any:
-    """How many people have a worst-case change larger than so much of how strangers differ: one falling line a model."""
+    """How many people have a worst-case change above so much of how strangers differ: one falling line a model."""
     import altair as alt
 
     rows, tops = [], []
@@ -124,14 +131,18 @@ def distribution(f: Findings) -> Any:
             "d:Q",
             scale=alt.Scale(domain=[0, max(tops) or 1.0]),
             axis=alt.Axis(
-                title=["worst change found for a person,", "over the typical difference of strangers"], grid=False, tickCount=6
+                title=["worst change found for a person,", "over the typical difference of strangers"],
+                grid=False,
+                tickCount=6,
             ),
         ),
         y=alt.Y("share:Q", axis=alt.Axis(title="share of people with more", format=".0%", tickCount=5)),
         color=alt.Color(
             "model:N",
             scale=_scale(f),
-            legend=alt.Legend(title=None, orient="bottom", columns=2, symbolType="stroke", symbolStrokeWidth=3, labelLimit=170),
+            legend=alt.Legend(
+                title=None, orient="bottom", columns=2, symbolType="stroke", symbolStrokeWidth=3, labelLimit=170
+            ),
         ),
         tooltip=[
             alt.Tooltip("model:N"),
@@ -143,10 +154,14 @@ def distribution(f: Findings) -> Any:
 
 
 def groups(f: Findings) -> Any:
-    """Selection rate of each group (mean error of a quantity), with 95 % intervals: the usual model and the fair one."""
+    """Selection rate of each group (mean error of a quantity), with 95 % intervals: the usual and the fair model."""
     import altair as alt
 
-    key, title = ("error", "mean error of the prediction") if f.regression else ("selection", f"share decided {f.metrics['positive']}")
+    key, title = (
+        ("error", "mean error of the prediction")
+        if f.regression
+        else ("selection", f"share decided {f.metrics['positive']}")
+    )
     panels = []
     shown = list(dict.fromkeys([f.reference, "fair"]))
     for attribute in f.sensitive:
@@ -167,8 +182,7 @@ def groups(f: Findings) -> Any:
             alt.Tooltip("n:Q", title="people", format=","),
         ]  # fmt: skip
         base = alt.Chart(frame[frame["group"].isin(names)]).encode(
-            y=alt.Y("group:N", sort=names, axis=alt.Axis(title=None, grid=False, labelLimit=150, labelColor="var(--ink)",
-                                                         domain=False, ticks=False)),
+            y=alt.Y("group:N", sort=names, axis=_names_axis()),
             yOffset=alt.YOffset("model:N", sort=[NAMES[name] for name in shown], scale=alt.Scale(paddingOuter=0.6)),
             color=alt.Color("model:N", scale=_scale(f), legend=alt.Legend(
                 title=None, orient="bottom", columns=1, values=[NAMES[name] for name in shown], labelLimit=200)),
@@ -177,12 +191,20 @@ def groups(f: Findings) -> Any:
         axis = alt.Axis(title=title, format=".0%" if not f.regression else ".3~g", tickCount=4)
         layered = alt.layer(
             base.mark_rule(strokeWidth=2, opacity=0.55).encode(x=alt.X("low:Q", title=title), x2="high:Q"),
-            base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("rate:Q", scale=alt.Scale(zero=False), axis=axis)),
+            base.mark_point(filled=True, size=60, opacity=1).encode(
+                x=alt.X("rate:Q", scale=alt.Scale(zero=False), axis=axis)
+            ),
         )
         panels.append(layered.properties(width=820, height={"step": 13}, title=f"By {attribute}"))
     if not panels:
         return None
     return panels[0] if len(panels) == 1 else alt.vconcat(*panels)
+
+
+def _names_axis() -> Any:
+    import altair as alt
+
+    return alt.Axis(title=None, grid=False, labelLimit=150, labelColor="var(--ink)", domain=False, ticks=False)
 
 
 def calibration(f: Findings) -> Any:
@@ -198,10 +220,31 @@ def calibration(f: Findings) -> Any:
         for r in f.models[name]["calibration"]
     ]  # fmt: skip
     line = pd.DataFrame({"said": [0.0, 1.0], "happened": [0.0, 1.0]})
-    x = alt.X("said:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title=f"probability of {f.metrics['positive']} that was said", format=".0%", tickCount=5, grid=False))
-    y = alt.Y("happened:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="share for whom it was so", format=".0%", tickCount=5))
-    tip = [alt.Tooltip("model:N"), alt.Tooltip("said:Q", format=".1%"), alt.Tooltip("happened:Q", format=".1%"), alt.Tooltip("n:Q", title="people")]
-    colour = alt.Color("model:N", scale=_scale(f), legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=170, values=list(dict.fromkeys(r["model"] for r in rows))))
+    x = alt.X(
+        "said:Q",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(
+            title=f"probability of {f.metrics['positive']} that was said", format=".0%", tickCount=5, grid=False
+        ),
+    )
+    y = alt.Y(
+        "happened:Q",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(title="share for whom it was so", format=".0%", tickCount=5),
+    )
+    tip = [
+        alt.Tooltip("model:N"),
+        alt.Tooltip("said:Q", format=".1%"),
+        alt.Tooltip("happened:Q", format=".1%"),
+        alt.Tooltip("n:Q", title="people"),
+    ]
+    colour = alt.Color(
+        "model:N",
+        scale=_scale(f),
+        legend=alt.Legend(
+            title=None, orient="bottom", columns=2, labelLimit=170, values=list(dict.fromkeys(r["model"] for r in rows))
+        ),
+    )
     base = alt.Chart(pd.DataFrame(rows)).encode(x=x, color=colour, tooltip=tip)
     return alt.layer(
         alt.Chart(line).mark_line(color="var(--rule)", strokeDash=[4, 4]).encode(x=x, y=y),

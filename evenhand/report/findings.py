@@ -92,13 +92,20 @@ class Findings:
         ours, theirs = self.fair["audit"]["relative"], self.usual["audit"]["relative"]
         if ours is None:
             return (
-                "The fair model says the same of everybody, so there is nothing to measure its treatment of similar people "
+                "The fair model says the same of everybody, so there is nothing to measure its treatment of "
+                "similar people "
                 "by: it is of no use."
             )
-        words = f"A search finds similar people whom the fair model treats as differently as {share_of(ours)} of how it treats strangers."
+        words = (
+            f"A search finds similar people whom the fair model treats as differently as {share_of(ours)} of how "
+            "it treats strangers."
+        )
         if theirs is None:
             return words
-        return f"{words} For the best model without fairness ({NAMES[self.reference].lower()}) it finds {share_of(theirs)}."
+        return (
+            f"{words} For the best model without fairness ({NAMES[self.reference].lower()}) it finds "
+            f"{share_of(theirs)}."
+        )
 
     @property
     def collapsed(self) -> bool:
@@ -131,7 +138,10 @@ class Findings:
             return ""
         if lost <= allowed:
             return f"That is within the {allowed:g} that the run was allowed to give up."
-        return f"That is more than the {allowed:g} that the run was allowed to give up: the choice was made on validation data, and this is what came of it."
+        return (
+            f"That is more than the {allowed:g} that the run was allowed to give up: the choice was made on "
+            "validation data, and this is what came of it."
+        )
 
     @property
     def over_each(self) -> list[dict[str, str]]:
@@ -144,22 +154,35 @@ class Findings:
         low, high = compared["interval"]
         lost = -100 * compared["difference"]
         if low <= 0 <= high:
-            accuracy = f"as accurate as far as can be told ({-lost:+.1f} points of {score} for the fair model, 95 % interval {100 * low:+.1f} to {100 * high:+.1f})"
+            accuracy = (
+                f"as accurate as far as can be told ({-lost:+.1f} points of {score} for the fair model, 95 % "
+                f"interval {100 * low:+.1f} to {100 * high:+.1f})"
+            )
         elif lost > 0:
-            accuracy = f"more accurate by {lost:.1f} points of {score} (95 % interval {-100 * high:.1f} to {-100 * low:.1f})"
+            accuracy = (
+                f"more accurate by {lost:.1f} points of {score} (95 % interval {-100 * high:.1f} to {-100 * low:.1f})"
+            )
         else:
-            accuracy = f"less accurate by {-lost:.1f} points of {score} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
+            accuracy = (
+                f"less accurate by {-lost:.1f} points of {score} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
+            )
         theirs, ours = other["audit"]["relative"], self.fair["audit"]["relative"]
         if theirs is None or ours is None:
             return f"{accuracy}; its scores do not tell people apart."
         flips = self.changed(name)["share"]
         depends = f", and {flips:.1%} of its decisions depend on {self.question}" if flips > 0 else ""
         if theirs > ours:
-            fairness = f"but the search finds similar people treated as differently as {share_of(theirs)} of how strangers are, against {share_of(ours)} with the fair model{depends}"
+            fairness = (
+                f"but the search finds similar people treated as differently as {share_of(theirs)} of how "
+                f"strangers are, against {share_of(ours)} with the fair model{depends}"
+            )
             if lost <= 0 and not low <= 0 <= high:
                 fairness = "and " + fairness.removeprefix("but ")
             return f"{accuracy}, {fairness}."
-        return f"{accuracy}, and no less fair by what the search finds ({share_of(theirs)} of how strangers are treated, against {share_of(ours)}){depends}: consider using it instead."
+        return (
+            f"{accuracy}, and no less fair by what the search finds ({share_of(theirs)} of how strangers are "
+            f"treated, against {share_of(ours)}){depends}: consider using it instead."
+        )
 
     @property
     def certified(self) -> bool:
@@ -184,9 +207,14 @@ class Findings:
             f"{number(c['upper'])} (and at least {number(c['lower'])}), at eps = {c['eps']:g}.",
             f"It holds for the population that the {c['n']:,} held-out people were drawn from, whatever other person, "
             "within the range of the data, each of them is compared with: no search is involved.",
-            "It assumes that the rows are independent draws from that population and that its people lie within the range "
+            "It assumes that the rows are independent draws from that population and that its people lie "
+            "within the range "
             "of the training data"
-            + (f"; {left_out:,} held-out rows with a category that training did not have were left out." if left_out else "."),
+            + (
+                f"; {left_out:,} held-out rows with a category that training did not have were left out."
+                if left_out
+                else "."
+            ),
         ]
         return words
 
@@ -201,8 +229,10 @@ class Findings:
         if given is not None:
             return f"{label!r} is decided from a probability of {given:g} on, as was asked for."
         return (
-            f"{label!r} is decided from a probability of {t:.3f} on. There a mistake about each class counts equally, however "
-            f"rare the class is; with another balance of costs another threshold is right, and the table below says what it "
+            f"{label!r} is decided from a probability of {t:.3f} on. There a mistake about each class counts "
+            "equally, however "
+            "rare the class is; with another balance of costs another threshold is right, and the table "
+            "below says what it "
             "would cost."
         )
 
@@ -211,9 +241,15 @@ class Findings:
         """What to do with these results."""
         steps = []
         if self.collapsed:
-            steps.append("Do not use this model: its scores hardly tell people apart. Learn similarity for fewer attributes, or from more columns.")
+            steps.append(
+                "Do not use this model: its scores hardly tell people apart. Learn similarity for fewer "
+                "attributes, or from more columns."
+            )
         if self.metrics["free_share"] > 1 / 3:
-            steps.append(f"Look at who counts as similar: {self.metrics['free_share']:.0%} of the differences between people are declared free.")
+            steps.append(
+                f"Look at who counts as similar: {self.metrics['free_share']:.0%} of the differences between "
+                "people are declared free."
+            )
         better = [o["name"] for o in self.over_each if "consider using it" in o["words"]]
         if better:
             steps.append(f"Compare with {', '.join(better)}: no less fair by what was found here, and simpler.")
@@ -221,16 +257,27 @@ class Findings:
             found = group.get("four_fifths")
             if found and found["verdict"] != "met":
                 word = "is below four fifths" if found["verdict"] == "not met" else "may be below four fifths"
-                steps.append(f"The selection rate of {attribute} = {found['lowest']} {word} of that of {found['highest']}: find out why before the model is used.")
+                steps.append(
+                    f"The selection rate of {attribute} = {found['lowest']} {word} of that of "
+                    f"{found['highest']}: find out why before the model is used."
+                )
             small = [r["group"] for r in group["rates"] if r["small"]]
             if small:
-                steps.append(f"Nothing can be said about {attribute} = {', '.join(small[:6])}: too few people. Collect more of them.")
+                steps.append(
+                    f"Nothing can be said about {attribute} = {', '.join(small[:6])}: too few people. Collect "
+                    "more of them."
+                )
         leaks = [c["name"] for c in self.metrics["columns"] if "alone predicts" in c["note"]]
         if leaks:
-            steps.append(f"Check when {', '.join(leaks)} is recorded: by itself it predicts the target, so it was left out.")
+            steps.append(
+                f"Check when {', '.join(leaks)} is recorded: by itself it predicts the target, so it was left out."
+            )
         if not self.certified:
             steps.append("Ask for a certificate before relying on fairness towards people who were not looked at.")
-        steps.append("Check the assumptions with those who know the data: the labels, the notion of similarity, the price of a mistake.")
+        steps.append(
+            "Check the assumptions with those who know the data: the labels, the notion of similarity, the "
+            "price of a mistake."
+        )
         return steps
 
     def people(self, model: str, searched: bool = False) -> list[dict[str, Any]]:
@@ -268,7 +315,11 @@ def line_of(m: dict[str, Any]) -> dict[str, str]:
     if "r2" in m:
         line = {"R2": f"{m['r2']:.3f}", "mean error": f"{m['mae']:.4g}"}
     else:
-        line = {"bal. acc.": f"{m['balanced_accuracy']:.3f}", "AUC": f"{m['auc']:.3f}", "log loss": f"{m['log_loss']:.3f}"}
+        line = {
+            "bal. acc.": f"{m['balanced_accuracy']:.3f}",
+            "AUC": f"{m['auc']:.3f}",
+            "log loss": f"{m['log_loss']:.3f}",
+        }
     line |= {f"% change by {q}": f"{100 * c['share']:.1f}" for q, c in m["changed"].items()}
     relative = m["audit"]["relative"]
     line["similar/strangers"] = "-" if relative is None else f"{relative:.4f}"

@@ -62,7 +62,8 @@ def read_delimited(
             )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise TableError(
-            f"{path} cannot be read as a table separated by {_named(sep)}: {first_line(error)}; mend that line, or name "
+            f"{path} cannot be read as a table separated by {_named(sep)}: {first_line(error)}; mend that "
+            "line, or name "
             "the separator",
             "separator",
         ) from error

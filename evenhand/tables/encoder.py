@@ -20,6 +20,7 @@ __all__ = ["encode", "encoded_names", "make_encoder", "positions"]
 
 CHUNK = 100_000
 
+
 def make_encoder(schema: Schema) -> ColumnTransformer:
     """scikit-learn preprocessing for the schema: median and scaling for numbers, one-hot for categories (the rare ones
     together), one column for categories with two values."""

@@ -1,4 +1,4 @@
-"""What kind a column is, by looking at its values: a number, a category, or something that no model should learn from."""
+"""What kind a column is, by looking at its values: a number, a category, or nothing that a model should learn from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class Column:
     personal: bool = False
 
 
-def infer(values: pd.Series, name: str, sensitive: bool = False, keep_dates: bool = False, keep: bool = False) -> Column:
+def infer(
+    values: pd.Series, name: str, sensitive: bool = False, keep_dates: bool = False, keep: bool = False
+) -> Column:
     """The kind of one column. Sensitive columns and those that the user wants kept are never taken for identifiers."""
     present = values.dropna()
     n_missing = len(values) - len(present)
@@ -94,7 +96,9 @@ def _numbered(present: pd.Series, name: str, distinct: int) -> Column | None:
         return None
     dense = float(present.max()) - float(present.min()) < 3 * n
     if distinct == n and dense:
-        return Column(name, "dropped", f"{distinct:,} different whole numbers, one for each row: it counts the rows", True)
+        return Column(
+            name, "dropped", f"{distinct:,} different whole numbers, one for each row: it counts the rows", True
+        )
     folded = name.casefold()
     if _NAME_OF_PHONES.search(folded) and distinct > 0.5 * n:
         return Column(name, "dropped", "telephone numbers", True)
@@ -117,7 +121,7 @@ def _personal(texts: pd.Series, sample: pd.Series, name: str, distinct: int) -> 
         return Column(name, "dropped", "names of people", True)
     if many and _NAME_OF_PLACES.search(words):
         return Column(name, "dropped", "postal addresses", True)
-    if sample.str.split().str.len().mean() >= 6 and distinct > 0.3 * len(texts):
+    if sample.map(lambda text: len(text.split())).mean() >= 6 and distinct > 0.3 * len(texts):
         return Column(name, "dropped", "free text", True)
     return None
 
@@ -145,7 +149,8 @@ def numbers_of(values: pd.Series, name: str) -> pd.Series:
             return _days(dates)
     if texts > 0.1 * len(values):  # as many as `infer` lets pass
         raise TableError(
-            f"column {name!r} held numbers in training but holds text in {texts:,} of {len(values):,} rows; mend it, or "
+            f"column {name!r} held numbers in training but holds text in {texts:,} of {len(values):,} rows; "
+            "mend it, or "
             "train again with this column as it is now"
         )
     return numbers.astype(np.float64).replace([np.inf, -np.inf], np.nan)

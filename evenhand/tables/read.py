@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sqlite3
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -90,7 +90,8 @@ def _read(path: Path, separator: str | None, decimal: str | None, header: bool, 
         frame, names = read_delimited(path, separator, decimal, header)
     else:
         raise TableError(
-            f"{path} ends in {kind[0]}; a table is read from .csv, .tsv, .parquet, .xlsx or .jsonl (.gz, .bz2, .xz, .zip)"
+            f"{path} ends in {kind[0]}; a table is read from .csv, .tsv, .parquet, .xlsx or .jsonl (.gz, "
+            ".bz2, .xz, .zip)"
         )
     frame = _named_apart(frame, names, shown)
     if len(frame) == 0:
@@ -161,17 +162,23 @@ def _json(path: Path) -> tuple[pd.DataFrame, list[str]]:
     try:
         with open_packed(path) as file:
             text = decode(file.read())[1].strip()
-        from io import StringIO
-
-        given: dict[str, Any] = {"lines": not text.startswith("["), "dtype": False, "convert_dates": False}
-        frame = pd.read_json(StringIO(text), **given)
+        rows = (
+            json.loads(text)
+            if text.startswith("[")
+            else [json.loads(line) for line in text.split("\n") if line.strip()]
+        )
+        if not all(isinstance(row, dict) for row in rows):
+            raise ValueError("a row is no object")
+        frame = pd.DataFrame(rows)
     except (ValueError, OSError, EOFError) as error:
         raise TableError(
             f"{path} is neither JSON lines (one object a line) nor an array of objects: {first_line(error)}"
         ) from error
     nested = [str(name) for name in frame.columns if frame[name].map(lambda v: isinstance(v, list | dict)).any()]
     if nested:
-        raise TableError(f"{path} holds lists or objects inside column(s) {', '.join(map(repr, nested[:5]))}; flatten them")
+        raise TableError(
+            f"{path} holds lists or objects inside column(s) {', '.join(map(repr, nested[:5]))}; flatten them"
+        )
     frame = frame.infer_objects()
     return frame, [str(name) for name in frame.columns]
 

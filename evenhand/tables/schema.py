@@ -106,7 +106,9 @@ class Schema:
 
     def without(self, reasons: Mapping[str, str]) -> Self:
         """Leaves out more columns: name -> why."""
-        columns = tuple(replace(c, kind="dropped", note=reasons[c.name]) if c.name in reasons else c for c in self.columns)
+        columns = tuple(
+            replace(c, kind="dropped", note=reasons[c.name]) if c.name in reasons else c for c in self.columns
+        )
         schema = replace(self, columns=columns)
         schema._check_something_is_left()
         return schema
@@ -134,13 +136,11 @@ class Schema:
         for column in columns:
             values = frame[column.name]
             number = column.kind == "number"
-            clean[column.name] = (
-                numbers_of(values, column.name).astype(np.float32) if number else categories_of(values)
-            )
+            clean[column.name] = numbers_of(values, column.name).astype(np.float32) if number else categories_of(values)
         return pd.DataFrame(clean, index=frame.index)
 
     def imputed(self, frame: pd.DataFrame) -> dict[str, int]:
-        """How many numbers of each used column are missing, so that the model fills in the median; only where any is."""
+        """How many numbers of each used column are missing, so that the median is filled in; only where any is."""
         clean = self.apply(frame)
         counts = {name: int(clean[name].isna().sum()) for name in self.names("number")}
         return {name: count for name, count in counts.items() if count}
@@ -182,7 +182,9 @@ class Schema:
             for c in given["columns"]
         )
         classes = given["classes"]
-        if not isinstance(classes, list) or not all(isinstance(value, str | int | float | bool) for value in classes):
+        if not isinstance(classes, list | tuple) or not all(
+            isinstance(value, str | int | float | bool) for value in classes
+        ):
             raise TypeError("classes must be texts, numbers or booleans")
         sensitive = tuple(map(str, given["sensitive"]))
         return cls(columns, str(given["target"]), sensitive, tuple(classes), bool(given["see_sensitive"]))

@@ -26,7 +26,7 @@ PATIENCE, VALIDATION = 10, 0.1  # early stopping of plain networks: they must no
 
 
 def view_of(name: str, task: Task) -> View:
-    """What each model sees: the comparisons with and without the sensitive columns, the fair ones what was asked for."""
+    """What each model sees: comparisons with and without the sensitive columns, the fair ones what was asked for."""
     if name in ("plain", "boosted"):
         return task.views["seeing"]
     return task.views["blind"] if name in ("blind", "boosted_blind") else task.view
@@ -83,7 +83,9 @@ def _read(path: Any) -> Pipeline:
         kept: Pipeline = load(path)
         return kept
     except ModelFileError as error:
-        raise TableError(f"{error}. Delete {path} and run the same command again: only this model is trained anew") from error
+        raise TableError(
+            f"{error}. Delete {path} and run the same command again: only this model is trained anew"
+        ) from error
 
 
 def _estimator(name: str, task: Task, settings: Settings, rho: float) -> Any:

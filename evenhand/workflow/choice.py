@@ -62,8 +62,8 @@ def choose_rho(
 def pick(
     table: Sequence[Mapping[str, Any]], reference: Mapping[str, Any], max_loss: float, regression: bool
 ) -> dict[str, Any]:
-    """The least unfair setting that loses at most max_loss against the best model without fairness; where none does, the
-    most accurate one, and that is said."""
+    """The least unfair setting that loses at most max_loss against the best model without fairness; where none does,
+    the most accurate one, and that is said."""
     known = [row for row in table if row["accuracy"] is not None and np.isfinite(row["unfairness"])]
     if not known:
         raise ValueError("no model of the sweep has both scores defined; there is nothing to choose from")
@@ -96,7 +96,11 @@ def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int) -> list[di
         pd.concat([task.view.encode(train), task.view.encode(validation)]),
         y if task.schema.regression else task.schema.own(y),
         rho=list(settings.rho),
-        scores={"unfairness": SearchedUnfairness(eps=settings.eps_certified, rows=max(200, min(SWEEP_ROWS, 100 * SWEEP_ROWS // d)))},
+        scores={
+            "unfairness": SearchedUnfairness(
+                eps=settings.eps_certified, rows=max(200, min(SWEEP_ROWS, 100 * SWEEP_ROWS // d))
+            )
+        },
         cv=PredefinedSplit(np.r_[np.full(len(train.y), -1), np.zeros(len(validation.y), dtype=int)]),
         n_jobs=jobs,
         directory=folder.path / "stages" / "frontier",

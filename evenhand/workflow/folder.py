@@ -72,7 +72,8 @@ class Folder:
                 file.seek(0)
                 owner = file.read().strip() or "unknown"
                 raise TableError(
-                    f"another run is writing to {self.path} (process {owner}); wait until it is done, or name another folder"
+                    f"another run is writing to {self.path} (process {owner}); wait until it is done, or name "
+                    "another folder"
                 ) from None
             file.truncate(0)
             file.write(str(os.getpid()))
@@ -92,7 +93,8 @@ class Folder:
                 return json.loads(path.read_text("utf-8"))
             except (json.JSONDecodeError, UnicodeDecodeError) as error:
                 raise TableError(
-                    f"{path} is damaged ({error}). Delete it and run the same command again: only this stage is done anew"
+                    f"{path} is damaged ({error}). Delete it and run the same command again: only this stage "
+                    "is done anew"
                 ) from error
         result = plain(make())
         self.write_json(f"stages/{name}.json", result)

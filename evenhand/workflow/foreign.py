@@ -1,4 +1,4 @@
-"""Somebody else's model of tables, made ready for an audit: its table is encoded as ours are, and decoded again for it."""
+"""Somebody else's model of tables, made ready for an audit: its table is encoded as ours are, and decoded for it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class Foreign:
         text = [str(name) for name in taken.columns if not pd.api.types.is_numeric_dtype(taken[name])]
         if text:
             raise TableError(
-                f"{self.name} is an nn.Module, which takes numbers, but column(s) {', '.join(map(repr, text[:5]))} hold "
+                f"{self.name} is an nn.Module, which takes numbers, but column(s) "
+                f"{', '.join(map(repr, text[:5]))} hold "
                 "text; name the columns that it takes, or wrap it in a function of a table",
                 "columns",
             )
@@ -91,7 +92,9 @@ class Foreign:
 class Decoding(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The foreign model as a function of encoded rows: each is turned back into a row of its table."""
 
-    def __init__(self, foreign: Foreign, encoder: Any, rest: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, foreign: Foreign, encoder: Any, rest: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         self.foreign, self.encoder, self.rest, self.own = foreign, encoder, rest, own
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -106,7 +109,7 @@ class Decoding(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.foreign.probabilities(frame)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        return self.predict_proba(X).argmax(1)
+        return np.asarray(self.predict_proba(X).argmax(1))
 
     def _undo(self, values: NDArray[np.float64]) -> pd.DataFrame:
         judged = Judged.of(Pipeline([("encode", self.encoder), ("nothing", _Nothing())]))
@@ -137,7 +140,7 @@ class Ready:
         return self.view.columns
 
     def codes(self, clean: pd.DataFrame) -> NDArray[Any]:
-        return self.probabilities(clean).argmax(1)
+        return np.asarray(self.probabilities(clean).argmax(1))
 
     def probabilities(self, clean: pd.DataFrame) -> NDArray[np.float64]:
         encoded = encode(self.view.encoder, clean[list(self.columns)])
@@ -175,7 +178,9 @@ def make_ready(foreign: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], 
     rest = {name: frame[name].iloc[0] for name in taken if name not in view.columns}
     own = {c.name: _own(frame[c.name]) for c in schema.used if c.kind != "number"}
     model = Pipeline([("encode", encoder), ("model", Decoding(foreign, encoder, rest, own))])
-    return Ready(model, view, clean, foreign, tuple(proxies), share, check_free_share(share, proxies) if proxies else None)
+    return Ready(
+        model, view, clean, foreign, tuple(proxies), share, check_free_share(share, proxies) if proxies else None
+    )
 
 
 def _proxies(encoder: Any, X: pd.DataFrame, clean: pd.DataFrame, wanted: Sequence[str]) -> list[Proxy]:

@@ -146,7 +146,9 @@ def _rounded(value: Any, task: Task, name: str) -> np.float32:
     return np.float32(round(float(value)) if bool((known % 1 == 0).all()) else value)
 
 
-def example(models: Mapping[str, Trained], measured: Mapping[str, Any], reference: str, task: Task, held_out: Part) -> Any:
+def example(
+    models: Mapping[str, Trained], measured: Mapping[str, Any], reference: str, task: Task, held_out: Part
+) -> Any:
     """One real person, a similar one, and what the usual model and the fair one say of both; None without a pair."""
     people = [p for p in measured[reference]["audit"]["people"] if p["decision"] != p["decision_other"]]
     people = people or measured[reference]["audit"]["people"]
@@ -158,8 +160,13 @@ def example(models: Mapping[str, Trained], measured: Mapping[str, Any], referenc
     for name, (_, would) in person["changed"].items():
         other[name] = np.float32(would) if task.schema.kind(name) == "number" else would
     said = {name: compared(models[name], own, other, task.schema) for name in (reference, "fair")}
-    return {"row": person["row"], "d_x": person["d_x"], "changed": person["changed"], "truth": _truth(own, task, held_out),
-            "said": {name: {k: v for k, v in one.items() if k != "record"} for name, one in said.items()}}  # fmt: skip
+    return {
+        "row": person["row"],
+        "d_x": person["d_x"],
+        "changed": person["changed"],
+        "truth": _truth(own, task, held_out),
+        "said": {name: {k: v for k, v in one.items() if k != "record"} for name, one in said.items()},
+    }
 
 
 def _truth(own: pd.DataFrame, task: Task, held_out: Part) -> str:

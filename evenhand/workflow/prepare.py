@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class Task:
             values = part.frame[name]
             if self.schema.kind(name) == "number":
                 cuts = np.unique(np.nanquantile(self.parts["train"].frame[name], [0, 0.25, 0.5, 0.75, 1]))
-                shown = [f"{low:g} to {high:g}" for low, high in zip(cuts, cuts[1:])]
+                shown = [f"{low:g} to {high:g}" for low, high in pairwise(cuts)]
                 cuts[0], cuts[-1] = -np.inf, np.inf
                 values = pd.cut(values, cuts.tolist(), labels=shown).astype(object).fillna("(missing)")
             groups[name] = values.to_numpy(dtype=str)
@@ -118,7 +119,9 @@ def _wanted(proxy: bool | Sequence[str] | None, schema: Schema, see_sensitive: b
         return list(schema.sensitive) if proxy else []
     unknown = set(proxy) - set(schema.sensitive)
     if unknown:
-        raise TableError(f"proxies are asked for {', '.join(map(repr, sorted(unknown)))}, which is not sensitive", "proxy")
+        raise TableError(
+            f"proxies are asked for {', '.join(map(repr, sorted(unknown)))}, which is not sensitive", "proxy"
+        )
     return list(proxy)
 
 
@@ -182,7 +185,8 @@ def _usable(frame: pd.DataFrame, schema: Schema, missing_sensitive: str) -> tupl
             rows = (frame.index[lacking.to_numpy()][:5] + 2).tolist()
             raise TableError(
                 f"sensitive values are missing: {counts} (lines {', '.join(map(str, rows))}"
-                f"{' ...' if lacking.sum() > 5 else ''}). Fairness towards these people cannot be judged. Fill them in, "
+                f"{' ...' if lacking.sum() > 5 else ''}). Fairness towards these people cannot be judged. "
+                "Fill them in, "
                 f"leave these {int(lacking.sum()):,} of {len(frame):,} rows out, or make them a group of their own",
                 "missing_sensitive",
             )

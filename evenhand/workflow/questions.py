@@ -55,7 +55,11 @@ class Flip:
         words = []
         for name, values in self.changes.items():
             known = self.occur.get(name, len(values))
-            words.append(f"all {known} values of {name}" if known <= len(values) else f"{len(values)} of {known} values of {name}")
+            words.append(
+                f"all {known} values of {name}"
+                if known <= len(values)
+                else f"{len(values)} of {known} values of {name}"
+            )
         return ", ".join(words)
 
 
@@ -124,7 +128,9 @@ def changed(model: Asked, frame: pd.DataFrame, question: Flip, spread: float | N
     }
 
 
-def most_changed(model: Asked, frame: pd.DataFrame, question: Flip, schema: Schema, k: int = 20) -> list[dict[str, Any]]:
+def most_changed(
+    model: Asked, frame: pd.DataFrame, question: Flip, schema: Schema, k: int = 20
+) -> list[dict[str, Any]]:
     """The people whose score changes most between themselves and another version: who, what, how much."""
     if not set(question.changes) & set(model.columns):
         return []
@@ -184,7 +190,7 @@ def _spread(values: NDArray[Any], most: int) -> NDArray[Any]:
     """All values, or so many of them from the smallest to the largest."""
     if len(values) <= most:
         return values
-    return values[np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))]
+    return np.asarray(values[np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))])
 
 
 def _column(old: pd.Series, value: Any) -> pd.Series:

@@ -57,5 +57,4 @@ def row_hashes(clean: pd.DataFrame) -> NDArray[np.uint64]:
     frame = frame[sorted(frame.columns)]
     numbers = frame.select_dtypes("number").columns
     frame[numbers] = frame[numbers].astype(np.float32).astype(np.float64) + 0.0
-    result: NDArray[np.uint64] = pd.util.hash_pandas_object(frame, index=False).to_numpy(dtype=np.uint64)
-    return result
+    return np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)

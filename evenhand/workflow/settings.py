@@ -11,8 +11,8 @@ class Settings:
     people count as similar, in training and in audit and certificate. max_accuracy_loss: balanced accuracy (or R2) that
     may be given up against the best model without fairness. threshold: probability of the second class from which on
     it is decided for; None lets each class count equally. positive: the class that counts as being selected, by default
-    the last. show_people: "none" keeps single people out of the report, "id" shows their row and what differs, "all" the
-    whole record. audit_rows, certify_rows: None takes as many as need about a minute."""
+    the last. show_people: "none" keeps single people out of the report, "id" shows row and difference, "all" the whole
+    record. audit_rows, certify_rows: None takes as many as need about a minute."""
 
     rho: tuple[float, ...] = (1.0, 5.0, 15.0, 40.0)
     eps: float = 0.1

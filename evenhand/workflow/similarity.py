@@ -42,10 +42,18 @@ def learn_proxy(
     """The directions that predict the attribute from the columns ``others`` of X, tried on X_new."""
     X, attribute = X.iloc[:METRIC_ROWS], attribute.iloc[:METRIC_ROWS]
     target, wanted = _attribute(attribute, attribute), _attribute(new, attribute)
-    known = np.isin(wanted, np.unique(target)) if target.dtype.kind != "f" else np.ones(len(wanted), dtype=bool)
+    known = np.ones(len(wanted), dtype=bool)
+    if target.dtype.kind != "f":
+        teaching = target != SMALL
+        if teaching.sum() <= len(teaching) - TEACHING_GROUP:
+            teaching[:] = True  # together the small groups are large enough
+        X, target = X[teaching], target[teaching]
+        known = np.isin(wanted, np.unique(target))
     d = X.shape[1]
     if len(np.unique(target)) < 2:
-        raise TableError(f"{name!r} has a single group of {TEACHING_GROUP} rows or more: nothing can be learned about it")
+        raise TableError(
+            f"{name!r} has a single group of {TEACHING_GROUP} rows or more: nothing can be learned about it"
+        )
     inner = from_classifier(X.iloc[:, list(others)], (), {name: target}).attribute_models[0]
     lifted = np.zeros((d, inner.directions.shape[1]))
     lifted[list(others)] = inner.directions
@@ -65,7 +73,7 @@ def metric_of(d: int, free: Sequence[int], proxies: Sequence[Proxy]) -> FairMetr
 
 
 def free_share(metric: FairMetric, X: pd.DataFrame) -> float:
-    """Share of the variance between people that lies along the free directions: how much of a difference costs nothing."""
+    """Share of the variance between people along the free directions: how much of a difference costs nothing."""
     x = torch.from_numpy(X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64))
     x = x - x.mean(0)
     whole = x.square().sum()
@@ -77,14 +85,16 @@ def check_free_share(share: float, proxies: Sequence[Proxy]) -> str | None:
     learned = ", ".join(proxy.name for proxy in proxies)
     if share > REFUSE:
         raise TableError(
-            f"what predicts {learned} makes up {share:.0%} of all differences between people: nearly everybody would count "
+            f"what predicts {learned} makes up {share:.0%} of all differences between people: nearly "
+            "everybody would count "
             "as similar to everybody, and a model could only treat all alike. Learn it for fewer attributes, or from "
             "more columns",
             "proxy",
         )
     if share > WARN:
         return (
-            f"what predicts {learned} makes up {share:.0%} of all differences between people, and such differences count "
+            f"what predicts {learned} makes up {share:.0%} of all differences between people, and such "
+            "differences count "
             "as none: make sure that this is meant"
         )
     return None
@@ -95,14 +105,9 @@ def _attribute(values: pd.Series, teaching: pd.Series) -> NDArray[Any]:
     if values.dtype.kind == "f":
         return values.fillna(teaching.median()).to_numpy(dtype=np.float64)
     counts = teaching.value_counts()
-    large = set(counts[counts >= TEACHING_GROUP].index)
-    if len(counts) - len(large) == 1 or len(large) < 2:  # nobody to be together with
-        small_total = int(counts[[c for c in counts.index if c not in large]].sum())
-        large = large if small_total < TEACHING_GROUP and len(large) >= 2 else set(counts.index)
+    large = [str(value) for value in counts[counts >= TEACHING_GROUP].index]
     texts = values.astype(str).to_numpy()
-    kept = np.isin(texts, [str(value) for value in large])
-    merged = np.where(kept, texts, SMALL)
-    return merged.astype(str)
+    return np.where(np.isin(texts, large), texts, SMALL).astype(str)
 
 
 def _evidence(inner: Any, X: pd.DataFrame, wanted: NDArray[Any], target: NDArray[Any]) -> tuple[float, bool]:

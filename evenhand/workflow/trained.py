@@ -63,7 +63,9 @@ class Trees:
     def calibrated(cls, name: str, pipeline: Pipeline, view: View, validation: Part, threshold: float | None) -> Trees:
         if view.schema.regression:
             return cls(name, pipeline, view)
-        slope, offset = fit_softmax(np.log(pipeline.predict_proba(validation.frame[view.columns]).clip(1e-12)), validation.y)
+        slope, offset = fit_softmax(
+            np.log(pipeline.predict_proba(validation.frame[view.columns]).clip(1e-12)), validation.y
+        )
         if threshold is None:
             return cls(name, pipeline, view, slope, offset)
         logit = np.log(threshold / (1 - threshold))
@@ -86,7 +88,7 @@ class Trees:
     def codes(self, frame: pd.DataFrame) -> NDArray[Any]:
         if self.view.schema.regression:
             return in_chunks(self.pipeline.predict, frame[self.columns])
-        return in_chunks(self.pipeline.predict_proba, frame[self.columns]).argmax(1)
+        return np.asarray(in_chunks(self.pipeline.predict_proba, frame[self.columns]).argmax(1))
 
     def probabilities(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         z = self.slope * np.log(in_chunks(self.pipeline.predict_proba, frame[self.columns]).clip(1e-12)) + self.offset
