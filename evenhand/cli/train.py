@@ -74,6 +74,7 @@ def train(
     ignore: Annotated[str | None, typer.Option(help="Columns that must not be used, separated by commas.")] = None,
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, for example 100 or 64,32.")] = "100",
     steps: Annotated[int, typer.Option(min=1, help="Training steps of each network.")] = 800,
+    trees: Annotated[int, typer.Option(min=1, help="Most boosting rounds of the trees to compare with.")] = 200,
     certificate: Annotated[bool, typer.Option(help="Certify the model (about a minute).")] = True,
     audit_rows: Annotated[
         int | None,
@@ -131,7 +132,7 @@ def train(
 
         settings = Settings(
             rho=_rhos(rho), eps=eps, eps_certified=eps_certified, max_accuracy_loss=max_accuracy_loss,
-            hidden=_widths(hidden), steps=steps, seed=seed, certificate=certificate, audit_rows=audit_rows,
+            hidden=_widths(hidden), steps=steps, trees=trees, seed=seed, certificate=certificate, audit_rows=audit_rows,
             certify_rows=certify_rows, threshold=_threshold(threshold), positive=positive, show_people=show_people,
         )  # fmt: skip
         task = prepare(frame, **options)

@@ -117,7 +117,7 @@ class Explorer:
         different = model.codes(others) != model.codes(own)[0]
         if not different.any():
             return None
-        x = torch.from_numpy(encode(model.pipeline[0], pd.concat([own, others[different]])).to_numpy(dtype=np.float64))
+        x = torch.tensor(encode(model.pipeline[0], pd.concat([own, others[different]])).to_numpy(dtype=np.float64))
         distance = model.fair_metric.matching(x).cost(x[1:] - x[:1])
         best = int(distance.argmin())
         row = others[different].iloc[[best]]

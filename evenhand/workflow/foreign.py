@@ -173,7 +173,7 @@ def make_ready(foreign: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], 
     free = [p for name in schema.sensitive for p in places[name]]
     metric = metric_of(X.shape[1], free, proxies)
     share = free_share(metric, X)
-    low, high = data_bounds(torch.from_numpy(X.to_numpy(dtype=np.float32)))
+    low, high = data_bounds(torch.tensor(X.to_numpy(dtype=np.float32)))
     view = View(schema, encoder, metric, people_box(schema, encoder, low, high))
     rest = {name: frame[name].iloc[0] for name in taken if name not in view.columns}
     own = {c.name: _own(frame[c.name]) for c in schema.used if c.kind != "number"}

@@ -61,7 +61,7 @@ class TableModel:
         """The rows of a clean table whose categories training had: the others are outside the domain."""
         if self.box is None:
             return clean
-        x = torch.from_numpy(np.asarray(in_chunks(self.pipeline[0].transform, clean), dtype=np.float64))
+        x = torch.tensor(np.asarray(in_chunks(self.pipeline[0].transform, clean), dtype=np.float64))
         kept: pd.DataFrame = clean[self.box.contains(x).numpy()]
         return kept
 

@@ -45,14 +45,14 @@ def learn_proxy(
     known = np.ones(len(wanted), dtype=bool)
     if target.dtype.kind != "f":
         teaching = target != SMALL
-        if teaching.sum() <= len(teaching) - TEACHING_GROUP:
+        if teaching.sum() <= len(teaching) - _enough(len(teaching)):
             teaching[:] = True  # together the small groups are large enough
         X, target = X[teaching], target[teaching]
         known = np.isin(wanted, np.unique(target))
     d = X.shape[1]
     if len(np.unique(target)) < 2:
         raise TableError(
-            f"{name!r} has a single group of {TEACHING_GROUP} rows or more: nothing can be learned about it"
+            f"{name!r} has a single group of {_enough(len(attribute))} rows or more: nothing can be learned about it"
         )
     inner = from_classifier(X.iloc[:, list(others)], (), {name: target}).attribute_models[0]
     lifted = np.zeros((d, inner.directions.shape[1]))
@@ -74,7 +74,7 @@ def metric_of(d: int, free: Sequence[int], proxies: Sequence[Proxy]) -> FairMetr
 
 def free_share(metric: FairMetric, X: pd.DataFrame) -> float:
     """Share of the variance between people along the free directions: how much of a difference costs nothing."""
-    x = torch.from_numpy(X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64))
+    x = torch.tensor(X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64))
     x = x - x.mean(0)
     whole = x.square().sum()
     return float(1 - metric.matching(x).cost(x).sum() / whole) if whole > 0 else 0.0
@@ -105,9 +105,14 @@ def _attribute(values: pd.Series, teaching: pd.Series) -> NDArray[Any]:
     if values.dtype.kind == "f":
         return values.fillna(teaching.median()).to_numpy(dtype=np.float64)
     counts = teaching.value_counts()
-    large = [str(value) for value in counts[counts >= TEACHING_GROUP].index]
+    large = [str(value) for value in counts[counts >= _enough(len(teaching))].index]
     texts = values.astype(str).to_numpy()
     return np.where(np.isin(texts, large), texts, SMALL).astype(str)
+
+
+def _enough(n: int) -> int:
+    """Rows from which on a group teaches; fewer where there are few people at all."""
+    return min(TEACHING_GROUP, max(2, n // 20))
 
 
 def _evidence(inner: Any, X: pd.DataFrame, wanted: NDArray[Any], target: NDArray[Any]) -> tuple[float, bool]:

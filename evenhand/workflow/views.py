@@ -53,7 +53,7 @@ class View:
 
     def inside(self, part: Part) -> NDArray[np.bool_]:
         """Whose categories were all seen in training: the others are outside the domain of the statements."""
-        x = torch.from_numpy(self.encode(part).to_numpy(dtype=np.float64))
+        x = torch.tensor(self.encode(part).to_numpy(dtype=np.float64))
         return np.asarray(self.box.contains(x).numpy())
 
 
@@ -66,7 +66,7 @@ def make_view(schema: Schema, encoder: ColumnTransformer, train: Part, proxies: 
     places = positions(encoder)
     free = [p for name in schema.sensitive for p in places.get(name, [])]
     X = encode(encoder, train.frame[[column.name for column in schema.used]])
-    low, high = data_bounds(torch.from_numpy(X.to_numpy(dtype=np.float32)))
+    low, high = data_bounds(torch.tensor(X.to_numpy(dtype=np.float32)))
     return View(schema, encoder, metric_of(X.shape[1], free, proxies), people_box(schema, encoder, low, high))
 
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from evenhand.cli import app
 from evenhand.workflow import judging
 
-QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6"]
+QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6", "--trees", "3"]
 
 
 class QuickAudit:
