@@ -25,9 +25,9 @@ for command in (train, audit, certify, predict, explore, report, export, demo, r
 
 def _version(asked: bool) -> None:
     if asked:
-        from evenhand import __version__
+        import evenhand
 
-        typer.echo(f"evenhand {__version__}")
+        typer.echo(f"evenhand {evenhand.__version__}")
         raise typer.Exit()
 
 

@@ -147,7 +147,7 @@ def certify(
     if out is not None:
         Folder(out.parent).write(out.name, json.dumps(document).encode())
     if as_json:
-        print_json({k: v for k, v in document.items() if k not in ("each_low", "each_high")})
+        print_json({k: v for k, v in document.items() if k not in ("each_low", "each_high", "rows")})
     else:
         relation = {OK: "<=", REFUTED: ">", UNDECIDED: "may be on either side of"}[code]
         sys.stdout.write(f"{found}\n{word}: R(h) {relation} {delta:g}\n")

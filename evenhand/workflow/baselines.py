@@ -90,7 +90,7 @@ def _read(path: Any) -> Pipeline:
 
 def _estimator(name: str, task: Task, settings: Settings, rho: float) -> Any:
     common, metric = _common(settings), view_of(name, task).fair_metric
-    early = {"validation_fraction": VALIDATION, "patience": PATIENCE}
+    early: dict[str, Any] = {"validation_fraction": VALIDATION, "patience": PATIENCE}
     if name == "fair":
         return sensei(task, settings, rho)
     if task.schema.regression:

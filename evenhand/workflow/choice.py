@@ -107,5 +107,5 @@ def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int) -> list[di
         chain=1,  # each from the start, as the model of the report will be
         progress=False,
     )
-    records: list[dict[str, Any]] = found.table[["rho", "accuracy", "unfairness", "front"]].to_dict("records")
-    return records
+    records = found.table[["rho", "accuracy", "unfairness", "front"]].to_dict("records")
+    return [{str(name): value for name, value in record.items()} for record in records]

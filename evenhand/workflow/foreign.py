@@ -15,10 +15,9 @@ from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
 from evenhand.estimators.inputs import data_bounds
-from evenhand.judged import Judged
-from evenhand.tables.encoder import encode, make_encoder, positions
+from evenhand.tables.encoder import encode, encoded_names, make_encoder, positions
 from evenhand.tables.errors import TableError, find_column
-from evenhand.tables.kinds import MISSING_CATEGORY, USED, Column, infer, text_of
+from evenhand.tables.kinds import MISSING_CATEGORY, USED, Column, infer, numbers_of, text_of
 from evenhand.tables.schema import Schema
 from evenhand.workflow.similarity import Proxy, check_free_share, free_share, learn_proxy, metric_of
 from evenhand.workflow.views import View, people_box
@@ -84,43 +83,74 @@ class Foreign:
         parameter = next(self.model.parameters(), torch.zeros(1))
         was = self.model.training
         with torch.no_grad():
-            h = self.model.eval()(torch.as_tensor(taken.to_numpy(dtype=np.float64)).to(parameter))
+            h = self.model.eval()(torch.tensor(taken.to_numpy(dtype=np.float64)).to(parameter))
         self.model.train(was)
         return np.asarray(h.double().cpu().numpy())
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How the features at ``places`` become the cell of one column again: x * factor + shift, or one of ``values``."""
+
+    name: str
+    places: tuple[int, ...]
+    factor: float = 1.0
+    shift: float = 0.0
+    values: NDArray[Any] | None = None
+    whole: bool = False  # the column holds whole numbers
+
+    def of(self, x: NDArray[np.float64]) -> NDArray[Any]:
+        """(n, d) encoded -> (n,) as the table has them."""
+        if self.values is None:
+            value = x[:, self.places[0]] * self.factor + self.shift
+            whole = value.round()
+            near = self.whole & (np.abs(value - whole) < 1e-4 * (1 + np.abs(whole)))  # float32 on the way
+            return np.where(near, whole, value)
+        if len(self.places) == 1:
+            return np.asarray(self.values[(x[:, self.places[0]] > 0.5).astype(int)])
+        return np.asarray(self.values[x[:, list(self.places)].argmax(1)])
 
 
 class Decoding(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The foreign model as a function of encoded rows: each is turned back into a row of its table."""
 
-    def __init__(
-        self, foreign: Foreign, encoder: Any, rest: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        self.foreign, self.encoder, self.rest, self.own = foreign, encoder, rest, own
+    def __init__(self, foreign: Foreign, cells: Sequence[Cell], rest: Mapping[str, Any]) -> None:
+        self.foreign, self.cells, self.rest = foreign, cells, rest
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        values = X.detach().cpu().numpy() if isinstance(X, Tensor) else np.asarray(X)
-        frame = self._undo(values.astype(np.float64))
-        for name, back in self.own.items():
-            frame[name] = frame[name].map(lambda text, back=back: back.get(str(text), np.nan))
-        frame = frame.assign(**{name: [value] * len(frame) for name, value in self.rest.items()})
-        return self.foreign.probabilities(frame)
+        x = (X.detach().cpu().numpy() if isinstance(X, Tensor) else np.asarray(X)).astype(np.float64)
+        columns: dict[str, Any] = {cell.name: cell.of(x) for cell in self.cells}
+        columns |= {name: [value] * len(x) for name, value in self.rest.items()}
+        return self.foreign.probabilities(pd.DataFrame(columns))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         return np.asarray(self.predict_proba(X).argmax(1))
 
-    def _undo(self, values: NDArray[np.float64]) -> pd.DataFrame:
-        judged = Judged.of(Pipeline([("encode", self.encoder), ("nothing", _Nothing())]))
-        return judged.decode(values, None)
 
-
-class _Nothing(BaseEstimator):  # type: ignore[misc]
-    """Stands where a Pipeline wants a last step."""
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        return np.zeros(len(X))
+def cells_of(schema: Schema, encoder: Any, frame: pd.DataFrame) -> list[Cell]:
+    """Each column that the encoder takes, and how to undo what it did to it."""
+    places, names = positions(encoder), encoded_names(encoder)
+    cells = []
+    for part, transformer, columns in encoder.transformers_:
+        for j, name in enumerate(columns):
+            if part == "number":
+                clip, scale = transformer.named_steps["clip"], transformer.named_steps["scale"]
+                factor = scale.scale_[j] / clip.scale_[j]
+                shift = (scale.mean_[j] - clip.min_[j]) / clip.scale_[j]
+                whole = bool((numbers_of(frame[name], name).dropna() % 1 == 0).all())
+                cells.append(Cell(name, tuple(places[name]), float(factor), float(shift), whole=whole))
+            elif part in ("binary", "category"):
+                own, known = _own(frame[name]), [str(c) for c in transformer.categories_[j]]
+                shown = [names[p][1] for p in places[name]]
+                texts = [*(c for c in known if c not in shown), *shown] if len(shown) == 1 else shown
+                rare = next((c for c in known if c not in shown), known[-1])
+                values = np.empty(len(texts), dtype=object)
+                values[:] = [own.get(rare if text == "(rare)" else text, np.nan) for text in texts]
+                cells.append(Cell(name, tuple(places[name]), values=values))
+    return cells
 
 
 @dataclass(frozen=True)
@@ -176,8 +206,7 @@ def make_ready(foreign: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], 
     low, high = data_bounds(torch.tensor(X.to_numpy(dtype=np.float32)))
     view = View(schema, encoder, metric, people_box(schema, encoder, low, high))
     rest = {name: frame[name].iloc[0] for name in taken if name not in view.columns}
-    own = {c.name: _own(frame[c.name]) for c in schema.used if c.kind != "number"}
-    model = Pipeline([("encode", encoder), ("model", Decoding(foreign, encoder, rest, own))])
+    model = Pipeline([("encode", encoder), ("model", Decoding(foreign, cells_of(schema, encoder, frame), rest))])
     return Ready(
         model, view, clean, foreign, tuple(proxies), share, check_free_share(share, proxies) if proxies else None
     )

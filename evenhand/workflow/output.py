@@ -85,7 +85,7 @@ def summary(folder: Folder) -> dict[str, Any]:
     path = folder.path / "certificate.json"
     if path.exists():
         found = json.loads(path.read_text("utf-8"))
-        result["certificate"] = {k: v for k, v in found.items() if k not in ("each_low", "each_high")}
+        result["certificate"] = {k: v for k, v in found.items() if k not in ("each_low", "each_high", "rows")}
     return result
 
 

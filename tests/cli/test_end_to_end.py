@@ -16,7 +16,8 @@ import pytest
 from evenhand.cli import judge
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = ["--steps", "60", "--hidden", "3", "--audit-rows", "12", "--certify-rows", "40", "--trees", "10", "--see-sensitive"]
+TINY = ["--steps", "60", "--hidden", "3", "--audit-rows", "12", "--certify-rows", "40", "--trees", "10"]
+TINY += ["--see-sensitive"]
 
 
 def applicants(n, seed=0):
