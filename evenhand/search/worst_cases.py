@@ -58,7 +58,7 @@ class DistanceGain:
         if h.ndim == 2:
             return self.output_distance(self.h_x, h)
         each = self.output_distance(self.h_x.flatten(0, -2), h.flatten(0, -2))
-        return each.unflatten(0, h.shape[:-1]).flatten(1).mean(1)
+        return each.reshape(len(h), -1).mean(1)
 
     def at_x(self) -> Tensor:
         """d_Y(h(x), h(x)) = 0, without asking the model."""
