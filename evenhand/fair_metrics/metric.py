@@ -129,6 +129,16 @@ class FairMetric(nn.Module):
         """Move to a dtype or device, in place; returns self."""
         return super().to(*args, **kwargs)
 
+    def _apply(self, *args: Any, **kwargs: Any) -> Self:
+        """Half precision would bend the directions, and a free move would cost something: they stay float32."""
+        exact = dict(self._buffers)
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        for name, now in self._buffers.items():
+            before = exact[name]
+            if now is not None and before is not None and now.dtype in (torch.float16, torch.bfloat16):
+                self._buffers[name] = before.to(now.device)
+        return self
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the metric to an .npz file (plain arrays, no pickle), atomically."""
         arrays: dict[str, Any] = {"directions": self.directions.cpu().numpy()}
@@ -180,8 +190,8 @@ def orthonormal_basis(directions: Tensor, rank_tolerance: float = 1e-6) -> Tenso
     Gram-Schmidt in the given order, each column first scaled to length one so that the rank cut does not depend on its
     units: the first columns stay what they are, so that a sensitive coordinate remains a coordinate.
     """
-    basis = directions.new_zeros(directions.shape[0], 0, dtype=torch.float64)
-    for column in directions.to(torch.float64).T:
+    basis = torch.zeros(directions.shape[0], 0, dtype=torch.float64)
+    for column in directions.cpu().to(torch.float64).T:  # not every device has float64
         length = column.norm()
         if length == 0:
             continue
@@ -190,11 +200,11 @@ def orthonormal_basis(directions: Tensor, rank_tolerance: float = 1e-6) -> Tenso
             rest = rest - basis @ (basis.T @ rest)
         if rest.norm() > rank_tolerance:
             basis = torch.cat([basis, (rest / rest.norm())[:, None]], dim=1)
-    return basis.to(directions.dtype).contiguous()
+    return basis.to(directions.dtype).contiguous().to(directions.device)
 
 
 def _null_space_and_factor(sigma: Tensor, rank_tolerance: float) -> tuple[Tensor, Tensor]:
-    wide = sigma.to(torch.float64)
+    wide = sigma.cpu().to(torch.float64)
     if wide.shape[0] != wide.shape[1]:
         raise ValueError(f"sigma must be square, (d, d); got {tuple(sigma.shape)}")
     scale = wide.abs().max().item()
@@ -205,7 +215,8 @@ def _null_space_and_factor(sigma: Tensor, rank_tolerance: float) -> tuple[Tensor
         raise ValueError(f"sigma must be positive semi-definite; its smallest eigenvalue is {values[0].item():.3g}")
     free = values <= rank_tolerance * values[-1].clamp(min=0)
     factor = values[~free].sqrt()[:, None] * vectors[:, ~free].T
-    return vectors[:, free].to(sigma.dtype).contiguous(), factor.to(sigma.dtype).contiguous()
+    free_directions, factor = (t.to(sigma.dtype).contiguous().to(sigma.device) for t in (vectors[:, free], factor))
+    return free_directions, factor
 
 
 def _matrix(values: Array, name: str) -> Tensor:

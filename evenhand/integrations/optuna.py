@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from evenhand.audit import audit
@@ -26,7 +28,8 @@ class FrontierObjective:
 
     rho: the range of rho, searched on a logarithmic scale. suggest: other parameters, each a function of the trial, for
     example ``{"lr": lambda trial: trial.suggest_float("lr", 1e-4, 1e-2, log=True)}``. eps: at which models are judged,
-    by default the estimator's. score: (labels, predictions) -> a number, better larger.
+    by default the estimator's. bounds: the possible people when models are judged, by default the range of training and
+    validation rows together. score: (labels, predictions) -> a number, better larger.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class FrontierObjective:
         rho: tuple[float, float] = (0.1, 100.0),
         suggest: Mapping[str, Suggest] | None = None,
         eps: float | None = None,
+        bounds: Any = None,
         score: Callable[[Any, Any], float] = balanced_accuracy,
     ) -> None:
         low, high = rho
@@ -48,11 +52,17 @@ class FrontierObjective:
         self.estimator, self.train, self.validation = estimator, (X, y), (X_validation, y_validation)
         self.rho, self.suggest, self.score = (low, high), dict(suggest or {}), score
         self.eps = float(eps if eps is not None else estimator.eps)
+        self.bounds = bounds if bounds is not None else _range(X, X_validation)
 
     def __call__(self, trial: Any) -> tuple[float, float]:
         chosen = {"rho": trial.suggest_float("rho", *self.rho, log=True)}
         chosen |= {name: value(trial) for name, value in self.suggest.items()}
         model = clone(self.estimator).set_params(**chosen).fit(*self.train)
         x, y = self.validation
-        found = audit(model, x, model.fair_metric_, self.eps, model.bounds_, per_person=False)
+        found = audit(model, x, model.fair_metric_, self.eps, self.bounds, per_person=False)
         return float(self.score(y, model.predict(x))), found.r_low
+
+
+def _range(*tables: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rows = np.concatenate([np.asarray(table, dtype=np.float64) for table in tables])
+    return rows.min(0), rows.max(0)

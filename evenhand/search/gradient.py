@@ -94,7 +94,7 @@ class _Climb:
         u = self._noise(self.u.shape[1], self.search.noise, generator)
         if self.free_only and self.margins is not None:
             stuck = ~self._free_part(u).any(dim=1)  # the noise leads out of the box, and at x' = x there is no slope
-            u[stuck] *= -1
+            u.mul_(torch.where(stuck[:, None], -1.0, 1.0))
         v = self._subspace_stage(u)
         if self.search.full_steps > 0 and not self.free_only:
             self._full_stage(u, v, generator)

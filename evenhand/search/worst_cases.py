@@ -83,7 +83,9 @@ def box(bounds: Bounds, x: Tensor) -> tuple[Tensor, Tensor] | None:
     """The bounds as two tensors (d,) that fit x, or None."""
     if bounds is None:
         return None
-    low, high = (torch.as_tensor(side, dtype=x.dtype, device=x.device) for side in bounds)
+    low, high = (torch.as_tensor(side).to(x.dtype) for side in bounds)  # first the dtype: not every device has float64
+    if low.device != high.device:
+        low, high = low.cpu(), high.cpu()
     for name, side in (("low", low), ("high", high)):
         if side.ndim > 1 or (side.ndim == 1 and side.shape[0] != x.shape[1]):
             raise ValueError(
@@ -91,4 +93,4 @@ def box(bounds: Bounds, x: Tensor) -> tuple[Tensor, Tensor] | None:
             )
     if not (low <= high).all():
         raise ValueError("bounds: low must not exceed high, and neither may be NaN")
-    return low.expand(x.shape[1]), high.expand(x.shape[1])
+    return low.to(x.device).expand(x.shape[1]), high.to(x.device).expand(x.shape[1])

@@ -29,7 +29,7 @@ def test_trials_are_models_judged_on_the_validation_rows():
         FairMetric(np.array([[1.0], [0.0]])), hidden=(8,), eps=0.1, steps=40, random_state=0, rho=0.1, lr=0.01
     ).fit(X[:200], y[:200])
     assert mild.values[0] == pytest.approx(balanced_accuracy(y[200:], model.predict(X[200:])))
-    found = audit(model, X[200:], model.fair_metric_, 0.1, model.bounds_, per_person=False)
+    found = audit(model, X[200:], model.fair_metric_, 0.1, (X.min(0), X.max(0)), per_person=False)
     assert mild.values[1] == pytest.approx(found.r_low)
 
 
@@ -37,4 +37,4 @@ def test_a_range_that_is_none():
     from evenhand.integrations.optuna import FrontierObjective
 
     with pytest.raises(ValueError, match="range"):
-        FrontierObjective(SenSeIClassifier(), None, None, None, None, rho=(0.0, 1.0))
+        FrontierObjective(SenSeIClassifier(), [[0.0]], [0], [[0.0]], [0], rho=(0.0, 1.0))
