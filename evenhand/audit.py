@@ -124,7 +124,7 @@ def audit(
     tuning = judged.encode(take(x, tuners)) if whole else head[torch.from_numpy(tuners)]
     attack = _attack(judged, head, fair_metric, bounds, output_distance)
     judged.check_function(tuning)
-    attack = _with_neighbours(attack, tuning)
+    attack = attack.tuned(tuning)
     lams = plan(attack, tuning, eps)
     move = choose_move(*_distances(attack, tuning, eps, lams), eps)
     pool = Pool() if per_person else StreamedPool(lams[-1], tau)
@@ -178,10 +178,6 @@ def _attack(
     metric.check_width(head)
     box = Box.of(bounds if bounds is not None else judged.bounds, head.shape[1])
     return Attack(judged.outputs, Geometry(metric, box), output_distance, judged.module is not None)
-
-
-def _with_neighbours(attack: Attack, tuning: Tensor) -> Attack:
-    return Attack(attack.outputs, attack.geometry, attack.output_distance, attack.differentiable, tuning)
 
 
 def _distances(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> tuple[NDArray[Any], NDArray[Any]]:
