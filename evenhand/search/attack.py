@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evenhand.output_distances import OutputDistance
+from evenhand.search.candidates import CandidateSearch
 from evenhand.search.damping import Damped
 from evenhand.search.geometry import Geometry
 
@@ -37,11 +38,12 @@ class Attack:
     thresholds: tuple[Tensor, ...] | None = None  # of a tree ensemble: where the output may jump, column by column
     along: Tensor | None = None  # (q, d) orthonormal in units of the ranges: where a black box is differentiated
     stepwise: bool = False  # a black box that is constant almost everywhere
+    versions: CandidateSearch | None = None  # everybody's worst case is one of these, and nothing else is looked for
 
     def tuned(self, x: Tensor) -> Attack:
         """The attack after a look at tuning rows: they become neighbours, and a black box shows where it varies."""
         known = replace(self, neighbours=x)
-        if self.differentiable or not len(self.continuous):
+        if self.differentiable or self.versions is not None or not len(self.continuous):
             return known
         few = x[:: max(1, len(x) // 24)][:24]
         slopes = known.output_slopes(few)  # (n, K, d)
@@ -97,7 +99,7 @@ class Attack:
         """Outputs of many points, some at a time: (..., d) -> (..., K)."""
         flat = points.reshape(-1, points.shape[-1])
         with torch.no_grad():
-            parts = [self.outputs(part) for part in flat.split(max(1, AT_ONCE // flat.shape[1]))]
+            parts = [self.outputs(part) for part in torch.split(flat, max(1, AT_ONCE // flat.shape[1]))]
         whole = torch.cat(parts)
         return whole.reshape(*points.shape[:-1], whole.shape[-1])
 
@@ -107,11 +109,17 @@ class Attack:
 
     def d_y(self, h_x: Tensor, points: Tensor) -> Tensor:
         """d_Y of points (..., d) of the people whose outputs are h_x, (n, K), with n the first axis of points."""
-        h = self.h(points)
+        return self.d_y_of(h_x, self.h(points))
+
+    def d_y_of(self, h_x: Tensor, h: Tensor) -> Tensor:
+        """d_Y of outputs: (n, K), (n, ..., K) -> (n, ...)."""
         wide = h_x.reshape(len(h_x), *[1] * (h.ndim - 2), h_x.shape[1]).expand_as(h)
         return self.output_distance(wide.reshape(-1, h.shape[-1]), h.reshape(-1, h.shape[-1])).reshape(h.shape[:-1])
 
     def d_x(self, delta: Tensor) -> Tensor:
+        """The price of moves, (..., d) -> (...); versions of the same individual cost nothing."""
+        if self.versions is not None and self.versions.same_individual:
+            return torch.zeros_like(delta[..., 0])
         return self.geometry.price(delta)
 
     def value_and_slope(self, h_x: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -119,7 +127,8 @@ class Attack:
         if not self.differentiable:
             return self.d_y(h_x, points), self._difference(h_x, points)
         values, slopes = [], []
-        for part, h_part in zip(*(t.split(max(1, AT_ONCE // points.shape[1])) for t in (points, h_x))):
+        size = max(1, AT_ONCE // points.shape[1])
+        for part, h_part in zip(torch.split(points, size), torch.split(h_x, size)):
             with torch.enable_grad():
                 at = part.detach().requires_grad_(True)
                 value = self.output_distance(h_part, self.outputs(at))

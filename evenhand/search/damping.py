@@ -20,6 +20,7 @@ class Damped:
 
     def __init__(self, geometry: Geometry, columns: Tensor, span: Tensor) -> None:
         self.columns, self.span = columns, span[columns]
+        self.rest: Tensor | None = None  # the weight elsewhere than along the vectors
         self.d = span.shape[0]
         if not len(columns):
             self.unit = torch.ones((), dtype=torch.float64)
@@ -32,7 +33,7 @@ class Damped:
             self.unit = self.span
             scaled = geometry.sigma[columns][:, columns] * self.span[:, None] * self.span
             weights, vectors = torch.linalg.eigh((scaled + scaled.T) / 2)
-            self.vectors, self.weights, self.rest = vectors, weights.clamp(min=0), None
+            self.vectors, self.weights = vectors, weights.clamp(min=0)
 
     def free(self, tolerance: float = 1e-9) -> Tensor:
         """Moves that cost nothing, columns of a matrix (d, k), independent of each other."""
@@ -46,7 +47,8 @@ class Damped:
     @property
     def scale(self) -> Tensor:
         """The largest price of a move over the range of a column."""
-        return self.weights.max() if self.rest is None else self.rest
+        largest: Tensor = self.weights.max() if self.rest is None else self.rest
+        return largest
 
     def size(self, slope: Tensor) -> Tensor:
         """Length of a slope (N, d) per range of a column: (N, 1)."""

@@ -24,8 +24,8 @@ def sweep(attack: Attack, x: Tensor, h_x: Tensor, start: Tensor, lam: float, rou
             start = jump(attack, x, h_x, start, lam)
         return start
     each = beam * len(attack.continuous) * (2 + 2 * STEPS) * x.shape[1]
-    parts = zip(*(t.split(max(1, NUMBERS_AT_ONCE // each)) for t in (x, h_x, start)))
-    return torch.cat([_sweep(attack, *part, lam, rounds, beam) for part in parts])
+    parts = zip(*(torch.split(t, max(1, NUMBERS_AT_ONCE // each)) for t in (x, h_x, start)))
+    return torch.cat([_sweep(attack, some, h, from_, lam, rounds, beam) for some, h, from_ in parts])
 
 
 def _sweep(attack: Attack, x: Tensor, h_x: Tensor, start: Tensor, lam: float, rounds: int, beam: int) -> Tensor:

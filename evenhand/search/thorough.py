@@ -28,12 +28,16 @@ class _Found:
 
     def __init__(self, attack: Attack, x: Tensor, h_x: Tensor) -> None:
         self.attack, self.x, self.h_x = attack, x, h_x
-        self.points, self.d_y, self.d_x = x[:, None], torch.zeros(len(x), 1).double(), torch.zeros(len(x), 1).double()
+        nothing = torch.zeros(len(x), 1, dtype=torch.float64)
+        self.points, self.d_y, self.d_x, self.changed = x[:, None], nothing, nothing, nothing > 0
 
     def add(self, points: Tensor) -> None:
-        d_y, d_x = self.attack.d_y(self.h_x, points), self.attack.d_x(points - self.x[:, None])
+        h = self.attack.h(points)
+        d_y = self.attack.d_y_of(self.h_x, h)
+        d_x = self.attack.d_x(points - self.x[:, None])
         self.points = torch.cat([self.points, points], 1)
         self.d_y, self.d_x = torch.cat([self.d_y, d_y], 1), torch.cat([self.d_x, d_x], 1)
+        self.changed = torch.cat([self.changed, h.argmax(-1) != self.h_x.argmax(-1)[:, None]], 1)
 
     def take(self, index: Tensor) -> Tensor:
         """(n, m) -> (n, m, d)"""
@@ -44,19 +48,26 @@ class _Found:
         return self.take(gain.topk(min(count, gain.shape[1]), dim=1).indices)
 
     def kept(self, lam: float, eps: float) -> Tensor:
-        """Of all points those that may matter: the best at prices about lam, and the most different within eps."""
+        """Of all points those that may matter: the best at prices about lam, the most different within eps, and the
+        nearest that is decided otherwise."""
         index = [worth(self.d_y, self.d_x, factor * lam if factor else 0.0).argmax(1) for factor in KEPT_AT]
-        within = torch.where(self.d_x <= eps, self.d_y, torch.full_like(self.d_y, -torch.inf))
-        return self.take(torch.stack([*index, within.argmax(1)], 1))
+        index.append(self.d_y.masked_fill(self.d_x > eps, -torch.inf).argmax(1))
+        index.append(self.d_x.masked_fill(~self.changed, torch.inf).argmin(1))
+        return self.take(torch.stack(index, 1))
 
 
-def candidates(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> Tensor:
-    """All that is worth knowing for each person: (n, m, d). The last of lams is the one that matters most."""
+def candidates(attack: Attack, x: Tensor, eps: float, lams: list[float], rows: Tensor | None = None) -> Tensor:
+    """All that is worth knowing for each person: (n, m, d). The last of lams is the one that matters most.
+
+    rows: which rows of the data x holds; asked for by attacks that know the versions of each.
+    """
+    if attack.versions is not None:
+        return attack.versions.points(x, rows)
     size = max(1, NUMBERS_AT_ONCE // (256 * x.shape[1]))
-    return torch.cat([_search(attack, part, eps, lams).kept(lams[-1], eps) for part in x.split(size)])
+    return torch.cat([_search(attack, part, eps, lams).kept(lams[-1], eps) for part in torch.split(x, size)])
 
 
-def plan(attack: Attack, x: Tensor, eps: float, rounds: int = 8) -> list[float]:
+def plan(attack: Attack, x: Tensor, eps: float, rows: Tensor | None = None, rounds: int = 8) -> list[float]:
     """On tuning rows: which lam to search at. The lam that matters, the minimiser of the dual, comes last.
 
     There the mean price of what is found is eps. It falls as lam rises, so the lam is searched for between one that is
@@ -64,6 +75,10 @@ def plan(attack: Attack, x: Tensor, eps: float, rounds: int = 8) -> list[float]:
     """
     if eps == 0:
         return [torch.inf]
+    found = _Found(attack, x, attack.h(x))
+    if attack.versions is not None:
+        found.add(candidates(attack, x, eps, [], rows))
+        return [_minimiser(found, eps)]
     x = x[:PLANNED_ON]
     h_x = attack.h(x)
     found = _Found(attack, x, h_x)
@@ -131,7 +146,7 @@ def _each(attack: Attack) -> int:
 
 
 def _steps(attack: Attack) -> int:
-    return round((6 if attack.differentiable else 3) * attack.effort**0.4)
+    return round((6 if attack.differentiable else 3) * float(attack.effort**0.4))
 
 
 def _uphill(attack: Attack, found: _Found, points: Tensor, lam: float, steps: int) -> Tensor:
