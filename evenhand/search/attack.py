@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from evenhand.domain import Box
 from evenhand.output_distances import OutputDistance
 from evenhand.search.candidates import CandidateSearch
 from evenhand.search.damping import Damped
@@ -79,6 +80,15 @@ class Attack:
         """The other columns."""
         moves = set(self.continuous.tolist())
         return torch.tensor([j for j in range(self.geometry.d) if j not in moves], dtype=torch.long)
+
+    @cached_property
+    def _continuous_box(self) -> Box:
+        return self.geometry.box.restrict(self.continuous.tolist())
+
+    def project(self, points: Tensor) -> Tensor:
+        """Points whose continuous columns may have left Dom, back in it, in place: (N, d) -> (N, d)."""
+        points[:, self.continuous] = self._continuous_box.project(points[:, self.continuous])
+        return points
 
     @cached_property
     def free_moves(self) -> Tensor:

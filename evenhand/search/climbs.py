@@ -39,9 +39,7 @@ def climb(attack: Attack, x: Tensor, h_x: Tensor, start: Tensor, lam: float, ste
             damping = damped.size(uphill) / (0.25 * len(damped.columns) ** 0.5)
             least = 1e-12 * damping
         step = _inside(attack, point, damped(uphill, price, damping))
-        trial = attack.geometry.box.project(point + step)
-        if not hull:
-            trial[:, attack.fixed] = point[:, attack.fixed]
+        trial = attack.geometry.box.project(point + step) if hull else attack.project(point + step)
         alive = ((uphill * (trial - point)).sum(1) > 1e-6 * value.abs()) & (trial != point).any(1)
         alive |= value <= 0
         if not alive.any():
@@ -182,6 +180,4 @@ def compensated(attack: Attack, x: Tensor, points: Tensor) -> Tensor:
     pull = attack.geometry.pull(flat - base)
     one = torch.ones(n * m, 1, dtype=torch.float64)
     step = attack.damped(-2 * pull, one, 1e-9 * one * attack.damped.scale)
-    moved = attack.geometry.box.project(flat + step)
-    moved[:, attack.fixed] = flat[:, attack.fixed]
-    return moved.reshape(n, m, d)
+    return attack.project(flat + step).reshape(n, m, d)

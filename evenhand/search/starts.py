@@ -7,7 +7,6 @@ from torch import Tensor
 
 from evenhand.search.attack import Attack
 from evenhand.search.climbs import along_free, free_move, jumps
-from evenhand.search.geometry import Cells
 
 PRICES = (0.25, 2.0, 16.0, 128.0)  # of the first steps along the slope, in units of eps: few people use most of it
 ENDS_UP_TO = 32  # columns of which each is moved to both of its ends
@@ -51,15 +50,15 @@ def _free(attack: Attack, x: Tensor, h_x: Tensor, slopes: Tensor) -> Tensor:
 
 
 def _pins(attack: Attack, x: Tensor) -> Tensor:
-    """Every combination of the binary columns that cost nothing, or little; with a grid along one or two free moves."""
+    """Every combination of the binary columns that cost nothing, or little; with a grid along one or two free moves,
+    unless these pass through one-hot columns, which cannot follow."""
     geometry = attack.geometry
     along = {1: 9, 2: 4}.get(geometry.k, 1)
-    if geometry.k > 2 or not geometry.k:
+    if geometry.k > 2 or not geometry.k or geometry.box.blocks:
         points = x[:, None].repeat(1, len(geometry.pin_values), 1)
         points[..., geometry.pinned] = geometry.pin_values
         return points
     cells = geometry.grid(len(x), [along] * geometry.k)
-    cells = Cells(cells.person, cells.pins, cells.centre, cells.half)
     return geometry.box.round(geometry.reference(x, cells, rounds=12)[0].reshape(len(x), -1, x.shape[1]))
 
 

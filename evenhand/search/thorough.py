@@ -47,13 +47,22 @@ class _Found:
         gain = worth(self.d_y, self.d_x, lam)
         return self.take(gain.topk(min(count, gain.shape[1]), dim=1).indices)
 
+    def thin(self, lam: float, eps: float) -> None:
+        """Forget what cannot matter."""
+        index = self._mattering(lam, eps)
+        self.points, self.changed = self.take(index), self.changed.gather(1, index)
+        self.d_y, self.d_x = self.d_y.gather(1, index), self.d_x.gather(1, index)
+
     def kept(self, lam: float, eps: float) -> Tensor:
+        return self.take(self._mattering(lam, eps))
+
+    def _mattering(self, lam: float, eps: float) -> Tensor:
         """Of all points those that may matter: the best at prices about lam, the most different within eps, and the
         nearest that is decided otherwise."""
         index = [worth(self.d_y, self.d_x, factor * lam if factor else 0.0).argmax(1) for factor in KEPT_AT]
         index.append(self.d_y.masked_fill(self.d_x > eps, -torch.inf).argmax(1))
         index.append(self.d_x.masked_fill(~self.changed, torch.inf).argmin(1))
-        return self.take(torch.stack(index, 1))
+        return torch.stack(index, 1)
 
 
 def candidates(attack: Attack, x: Tensor, eps: float, lams: list[float], rows: Tensor | None = None) -> Tensor:
@@ -126,6 +135,7 @@ def _search(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> _Found:
         gain = worth(found.d_y[:, before:], found.d_x[:, before:], lam)
         first.append(found.take(before + gain.topk(min(_each(attack), gain.shape[1]), dim=1).indices))
     first.append(found.best(lam, 2))
+    found.thin(lam, eps)
     if attack.stepwise:
         for price in reversed(lams):
             found.add(_uphill(attack, found, found.best(price, round(attack.effort)), price, _steps(attack)))
@@ -157,8 +167,9 @@ def _uphill(attack: Attack, found: _Found, points: Tensor, lam: float, steps: in
     if attack.stepwise:
         return sweep(attack, x, h_x, flat, lam, steps).reshape(n, m, d)
     flat = _walk(attack, x, h_x, flat, lam, steps)
-    if attack.discrete and steps > _steps(attack):
-        flat = _walk(attack, x, h_x, jump(attack, x, h_x, flat, lam), lam, steps // 2)
+    if attack.discrete and m == 1:  # where it pays: from the best point of each person
+        for _ in range(2):
+            flat = _walk(attack, x, h_x, jump(attack, x, h_x, flat, lam), lam, steps // 2)
     return attack.geometry.box.round(flat).reshape(n, m, d)
 
 

@@ -41,7 +41,7 @@ def small_net(sigma_seed=0):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(6, 20), nn.ReLU(), nn.Linear(20, 3)).double()
     root = torch.randn(6, 6, dtype=torch.float64) @ torch.diag(torch.logspace(-1, 1, 6).double())
-    return net, FairMetric(sigma=root.T @ root), Box(-2.0, 2.0, d=6), torch.randn(40, 6).double().clamp(-2, 2)
+    return net, FairMetric(sigma=root.T @ root), Box(-2.0, 2.0, d=6), torch.randn(24, 6).double().clamp(-2, 2)
 
 
 def test_more_effort_finds_little_more_and_a_black_box_hides_little():
