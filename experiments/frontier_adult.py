@@ -32,7 +32,6 @@ EPS = 0.1  # of SenSeI, and of the unfairness that all are measured by
 FOLDS = 3
 TRAINING = {"hidden": (100,), "steps": 1000, "batch_size": 500, "lr": 2e-3, "random_state": 0}
 SEARCH = GradientSearch(subspace_step=0.5, subspace_steps=3, full_step=0.05, full_steps=4, line_search=False)
-MEASURED_BY = GradientSearch(subspace_steps=10, full_step=0.1, full_steps=10, starts=2, line_search=False)
 QUICK_STEPS = 20
 
 
@@ -67,7 +66,7 @@ def main() -> None:
     training = {**TRAINING, "steps": QUICK_STEPS} if given.quick else TRAINING
     rows, some = (100, slice(0, None, 3)) if given.quick else (1000, slice(None))
     scores = {
-        "unfairness": SearchedUnfairness(EPS, metric, rows=rows, search=MEASURED_BY),
+        "unfairness": SearchedUnfairness(EPS, metric, rows=rows),
         "spouse_flips": spouse_flips,
         "gap_g": gap_g,
     }

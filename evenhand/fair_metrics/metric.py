@@ -210,12 +210,23 @@ def _null_space_and_factor(sigma: Tensor, rank_tolerance: float) -> tuple[Tensor
     scale = wide.abs().max().item()
     if (wide - wide.T).abs().max().item() > 1e-5 * scale:
         raise ValueError("sigma must be symmetric; symmetrise it with (sigma + sigma.T) / 2")
-    values, vectors = torch.linalg.eigh((wide + wide.T) / 2)
-    if values[0].item() < -1e-5 * scale:
-        raise ValueError(f"sigma must be positive semi-definite; its smallest eigenvalue is {values[0].item():.3g}")
+    # In units of its own diagonal, so that neither the rank cut nor the sign depends on the units of the columns.
+    root = wide.diagonal().clamp(min=0).sqrt()
+    if (wide.abs() > 1.00001 * root[:, None] * root + 1e-5 * scale * (root == 0)).any():
+        smallest = torch.linalg.eigvalsh((wide + wide.T) / 2)[0].item()
+        raise ValueError(f"sigma must be positive semi-definite; its smallest eigenvalue is {smallest:.3g}")
+    unit = torch.where(root > 0, root, torch.ones_like(root))
+    scaled = wide / unit[:, None] / unit
+    values, vectors = torch.linalg.eigh((scaled + scaled.T) / 2)
+    if values[0].item() < -1e-5 * values[-1].item():
+        least = values[0].item()
+        raise ValueError(
+            f"sigma must be positive semi-definite; of its correlations the smallest eigenvalue is {least:.3g}"
+        )
     free = values <= rank_tolerance * values[-1].clamp(min=0)
-    factor = values[~free].sqrt()[:, None] * vectors[:, ~free].T
-    free_directions, factor = (t.to(sigma.dtype).contiguous().to(sigma.device) for t in (vectors[:, free], factor))
+    factor = values[~free].sqrt()[:, None] * vectors[:, ~free].T * unit
+    null = orthonormal_basis(vectors[:, free] / unit[:, None])
+    free_directions, factor = (t.to(sigma.dtype).contiguous().to(sigma.device) for t in (null, factor))
     return free_directions, factor
 
 

@@ -48,6 +48,13 @@ class CandidateSearch:
         self._check_originals(x[theirs], values[:, 0])
         return theirs, values
 
+    def points(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
+        """All versions of everybody, themselves where they have none: (n, d) -> (n, m, d)."""
+        theirs, values = self.of(x, rows)
+        points = x[:, None].repeat(1, self.variations.values.shape[1], 1)
+        points[theirs] = values
+        return points
+
     def _check_originals(self, x: Tensor, original: Tensor) -> None:
         """Version 0 of a person is that person: else the versions of a stranger would be judged."""
         if original.shape != x.shape:
