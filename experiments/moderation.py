@@ -28,11 +28,10 @@ NAME = "moderation"
 TOKENS = identity_tokens()
 EVERY = 3  # of the comments that mention an identity, versions of one in so many
 PASSAGE = 64  # words around the token
-MENTIONS = 200  # sentences, of the known tokens only
+MENTIONS = 400  # sentences, of the known tokens only
 METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
     "Baseline": ("plain", False),
     "Baseline + mentions": ("plain", True),
-    "CLP": ("clp", False),
     "CLP + mentions": ("clp", True),
     "SenSeI": ("sensei", False),
     "SenSeI + mentions": ("sensei", True),
@@ -42,10 +41,9 @@ QUICK_COMMENTS = 160
 QUICK = {"hidden": (20,), "steps": 10, "k": 5}
 
 
-def versioned(texts: list[str]) -> set[str]:
+def versioned(texts: list[str], found: list[set[str]]) -> set[str]:
     """The comments of which versions are made."""
-    mention = [text for text, found in zip(texts, TokenSwap(TOKENS).mentioned(texts)) if found]
-    return set(mention[::EVERY])
+    return set([text for text, tokens in zip(texts, found) if tokens][::EVERY])
 
 
 def only(swap: TokenSwap, some: set[str]) -> Any:
@@ -73,7 +71,9 @@ def fitted(
     return model.fit([comments.texts[i] for i in train], comments.y[train])
 
 
-def scores(model: TextClassifier, comments: Comments, seed: int, some: set[str]) -> dict[str, float]:
+def scores(
+    model: TextClassifier, comments: Comments, seed: int, some: set[str], found: list[set[str]]
+) -> dict[str, float]:
     _, test, _ = split(comments, seed)
     texts, y = [comments.texts[i] for i in test], comments.y[test]
     p = model.predict_proba(texts)[:, 1]
@@ -82,7 +82,7 @@ def scores(model: TextClassifier, comments: Comments, seed: int, some: set[str])
     vectors, blind = without_blind(said.map(model.features_.transform))
     logits = Variations(vectors.values, vectors.rows).map(lambda x: model._logits(x))
     toxic = model.calibration_.probabilities(logits.values.reshape(-1, 2))[:, 1].reshape(len(vectors), -1)
-    about = np.array([bool(found) for found in TokenSwap(TOKENS).mentioned(texts)])
+    about = np.array([bool(found[i]) for i in test])
     sentences = identity_sentences(TOKENS)
     truth, score = sentences["toxic"].to_numpy(), model.predict_proba(sentences["text"].tolist())[:, 1]
     rates = error_rates(truth, score >= model.threshold_, {t: sentences["token"] == t for t in TOKENS})
@@ -109,18 +109,18 @@ def main() -> None:
     embed = encoder(given.encoder)
     embed.progress = False
     comments = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
-    some = versioned(comments.texts)
+    found = TokenSwap(TOKENS).mentioned(comments.texts)
+    some = versioned(comments.texts, found)
     if given.quick:
         rows = [i for i, text in enumerate(comments.texts) if text in some and len(text) < 200][:12]
         rows += [i for i, text in enumerate(comments.texts) if text not in some and len(text) < 90][:QUICK_COMMENTS]
         comments = Comments([comments.texts[i] for i in rows], comments.y[rows], comments.groups.iloc[rows])
+        found = [found[i] for i in rows]
     runs = Runs(given.out / f"{NAME}{'_quick' if given.quick else '_runs'}.csv")
     for seed in range(1 if given.quick else given.seeds):
         _, _, known = split(comments, seed)
         unknown = set(TOKENS) - set(known)
-        known_only = {
-            t for t, found in zip(comments.texts, TokenSwap(TOKENS).mentioned(comments.texts)) if not found & unknown
-        }
+        known_only = {text for text, tokens in zip(comments.texts, found) if not tokens & unknown}
         for method in METHODS:
 
             def make(method: str = method, seed: int = seed, known_only: set[str] = known_only) -> dict[str, float]:
@@ -129,7 +129,7 @@ def main() -> None:
                     warnings.simplefilter("ignore")
                     model = fitted(method, comments, seed, embed, some, known_only, QUICK if given.quick else {})
                 took = time.process_time() - start
-                return {**scores(model, comments, seed, some), "fit seconds": took}
+                return {**scores(model, comments, seed, some, found), "fit seconds": took}
 
             runs.run(seed, method, {}, make)
     result = table(runs.frame, SCORES, {})
