@@ -9,6 +9,8 @@ from evenhand.variations import Variations
 
 __all__ = ["face"]
 
+CHUNK = 1 << 22  # numbers that are widened at a time
+
 
 def face(variations: Variations, k: int) -> FairMetric:
     """The metric in which the k main directions of difference between versions cost nothing (Mukherjee et al. 2020).
@@ -32,22 +34,30 @@ def face(variations: Variations, k: int) -> FairMetric:
             f"expected vectors (individuals, versions, features), got {values.dtype} of shape {values.shape}; "
             "encode texts first: variations.map(embed)"
         )
-    if not np.isfinite(values).all():
-        raise ValueError("the vectors hold NaN or infinite values; clean them first")
     d = values.shape[2]
     if not 1 <= k < d:
         raise ValueError(
             f"k must be at least 1 and less than the {d} features, got {k}; with k = {d} all points are alike"
         )
-    wide = values.astype(np.float64)
-    centred = (wide - wide.mean(axis=1, keepdims=True)).reshape(-1, d)
-    if len(centred) > d:  # the same right singular vectors, from a (d, d) matrix instead of a tall one
-        squares, vectors = np.linalg.eigh(centred.T @ centred)
-        singular, basis = np.sqrt(squares[::-1].clip(min=0)), vectors[:, ::-1]
-    else:
-        _, singular, rows = np.linalg.svd(centred, full_matrices=False)
+    largest, squares = 0.0, np.zeros((d, d))
+    few = len(values) * values.shape[1] <= d
+    step = max(1, CHUNK // (values.shape[1] * d))  # a part at a time: wide copies of all versions would fill the memory
+    for start in range(0, len(values), step):
+        part = values[start : start + step].astype(np.float64)
+        if not np.isfinite(part).all():
+            raise ValueError("the vectors hold NaN or infinite values; clean them first")
+        largest = max(largest, float(np.abs(part).max()))
+        centred = (part - part.mean(axis=1, keepdims=True)).reshape(-1, d)
+        if not few:
+            squares += centred.T @ centred
+    if few:
+        wide = values.astype(np.float64)
+        _, singular, rows = np.linalg.svd((wide - wide.mean(axis=1, keepdims=True)).reshape(-1, d), full_matrices=False)
         basis = rows.T
-    rank = int((singular > 1e-7 * max(float(singular[0]), float(np.abs(wide).max()))).sum())
+    else:  # the same right singular vectors, from a (d, d) matrix instead of a tall one
+        eigenvalues, vectors = np.linalg.eigh(squares)
+        singular, basis = np.sqrt(eigenvalues[::-1].clip(min=0)), vectors[:, ::-1]
+    rank = int((singular > 1e-7 * max(float(singular[0]), largest)).sum())
     if k > rank:
         raise ValueError(
             f"k is {k}, but the versions differ in only {rank} directions; "

@@ -27,7 +27,7 @@ from evenhand.variations import Variations
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
-RHOS = {"sensei": (0.3, 1.0, 3.0), "clp": (1.0, 3.0, 10.0), "sensr": (0.0,), "plain": (0.0,)}
+RHOS = {"sensei": (0.3, 1.0), "clp": (0.3, 1.0), "sensr": (0.0,), "plain": (0.0,)}
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
