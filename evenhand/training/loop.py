@@ -16,7 +16,8 @@ from evenhand import ranks
 from evenhand.objectives.batch import Batch, Objective
 from evenhand.training import checkpoints
 from evenhand.training.batches import balanced_batches, sampled, streamed, uniform_batches
-from evenhand.training.state import History, Run, identity_of, restore, weights
+from evenhand.training.identity import Identity
+from evenhand.training.state import History, Run, agree_on_data, identity_of, restore, weights
 from evenhand.training.streams import Stream
 
 __all__ = ["History", "TrainingDiverged", "balanced_batches", "threads_for", "train", "uniform_batches"]
@@ -73,16 +74,24 @@ def train(
     checkpoint_every = checkpoint_every or evaluate_every
     warm_up_steps = round(warm_up * steps)
     run = Run.start(model, objective, lr, generator)
-    identity: dict[str, Any] = {"steps": steps, "batch_size": batch_size, "lr": lr, "balanced": balanced}
-    identity |= {"warm_up": warm_up, "decay": decay, "patience": patience, "evaluate_every": evaluate_every}
-    identity |= {"validation": None if validation is None else len(validation[0])}
-    identity |= identity_of(run, x, y, sample_weight)
+    identity: Identity = {}
+    if checkpoint is not None:
+        settings: dict[str, Any] = {
+            "steps": steps,
+            "batch_size": batch_size,
+            "lr": lr,
+            "balanced": balanced,
+            "warm_up": warm_up,
+        }
+        settings |= {"decay": decay, "patience": patience, "evaluate_every": evaluate_every, "validation": validation}
+        identity = identity_of(run, x, y, sample_weight, settings)
     if resume and checkpoint is not None:
         run.resume(checkpoint, identity)
     if y is None:
         batches = streamed(x, model, run.step)
     else:
         assert isinstance(x, Tensor)
+        agree_on_data(x, y, sample_weight)
         draw = balanced_batches if balanced else uniform_batches
         batches = sampled(x, y, draw(y, batch_size, steps - run.step, sample_weight, run.generator))
     report = _reporter(progress)
