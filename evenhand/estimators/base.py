@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from evenhand.domain import Box
 from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, learn_metric
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective
@@ -124,13 +125,13 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         if lam is not None:
             self.lam_ = float(lam)
 
-    def _bounds(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    def _bounds(self, x: Tensor) -> Box | None:
         if self.bounds is None:
             return None
         if isinstance(self.bounds, str):
             if self.bounds != "data":
                 raise ValueError(f"bounds must be 'data', None or (low, high); got {self.bounds!r}")
-            return data_bounds(x)
+            return data_bounds(x, self.fair_metric_)
         names = getattr(self, "feature_names_in_", None)
         return given_bounds(self.bounds, x, None if names is None else list(names))
 

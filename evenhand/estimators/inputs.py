@@ -10,8 +10,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.search.worst_cases import box
 
 
 def check_frame(X: Any) -> None:
@@ -62,22 +62,30 @@ def learn_metric(fair_metric: FairMetric | Callable[[Any], FairMetric] | None, X
     return kept
 
 
-def data_bounds(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The range of each column; 0..1 for columns that hold only zeros and ones."""
+def data_bounds(x: Tensor, fair_metric: FairMetric) -> Box:
+    """The range of each column; two values for columns that hold only zeros and ones; and what the metric lets go free
+    runs over the range of its own coordinate, whatever the single columns say."""
     low, high = x.amin(dim=0), x.amax(dim=0)
     indicator = ((x == 0) | (x == 1)).all(dim=0)
-    return torch.where(indicator, 0.0, low), torch.where(indicator, 1.0, high)
+    box = Box(
+        torch.where(indicator, 0.0, low).cpu(),
+        torch.where(indicator, 1.0, high).cpu(),
+        binary=indicator.nonzero()[:, 0].tolist(),
+    )
+    return box.freed(fair_metric.directions.cpu(), x.cpu())
 
 
-def given_bounds(bounds: Any, x: Tensor, names: list[str] | None) -> tuple[Tensor, Tensor]:
+def given_bounds(bounds: Any, x: Tensor, names: list[str] | None) -> Box:
     """The user's bounds; training rows outside them are an error that counts them and names the columns."""
-    limits = box(bounds, x)
-    assert limits is not None
-    outside = (x < limits[0]) | (x > limits[1])
+    box = Box.of(bounds, x.shape[1])
+    people = x.detach().to(device="cpu", dtype=torch.float64)
+    outside = ~box.contains(people)
     if outside.any():
-        columns = [names[i] if names else i for i in outside.any(dim=0).nonzero()[:, 0].tolist()]
+        off = ((people < box.low) | (people > box.high)).any(dim=0).nonzero()[:, 0].tolist()
+        columns = [names[i] if names else i for i in off][:10]
+        where = f"column(s) {columns}" if columns else "their binary, one-hot or free columns"
         raise ValueError(
-            f"bounds exclude {int(outside.any(dim=1).sum())} of {len(x)} training rows, in column(s) {columns[:10]}; "
+            f"bounds exclude {int(outside.sum())} of {len(x)} training rows, in {where}; "
             "widen the bounds, or use bounds='data' for the range of the training data"
         )
-    return limits
+    return box

@@ -9,7 +9,6 @@ import torch
 from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
-from evenhand.domain import Box
 from evenhand.estimators.base import ModuleFactory, NeuralClassifier
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective
@@ -87,7 +86,6 @@ class SenSeIClassifier(NeuralClassifier):
         if self.certified is not None:
             if weight is not None or self.bounds_ is None:
                 raise ValueError("certified fine-tuning needs bounds and takes no sample_weight; leave certified=None")
-            bounds = self.bounds if isinstance(self.bounds, Box) else self.bounds_
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             self.multipliers_ = certified_fine_tune(
                 self.module_,
@@ -95,7 +93,7 @@ class SenSeIClassifier(NeuralClassifier):
                 y,
                 self.fair_metric_,
                 self.eps,
-                bounds,
+                self.bounds_,
                 rho_c=self.certified,
                 batch_size=self.batch_size,
                 balanced=balanced,

@@ -190,7 +190,7 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
         items = torch.as_tensor(values)
         self.fair_metric_ = learn_metric(self.fair_metric, X, values.shape[1])
         if self.bounds is None or (isinstance(self.bounds, str) and self.bounds == "data"):
-            self.bounds_ = None if self.bounds is None else data_bounds(items)
+            self.bounds_ = None if self.bounds is None else data_bounds(items, self.fair_metric_)
         else:
             self.bounds_ = given_bounds(self.bounds, items, None)
         self.module_ = mlp(values.shape[1], self.hidden, 1, torch.Generator().manual_seed(seed))

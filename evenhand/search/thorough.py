@@ -177,7 +177,7 @@ class Attack:
         for i, (columns, j, value) in enumerate(moves):
             points[:, i, columns] = 0.0
             points[:, i, j] = value
-        return points
+        return box.round(points)
 
     def _noise(self, x: Tensor, eps: float, count: int = 8) -> Tensor:
         """The same random directions for every person, at several lengths."""
