@@ -1,7 +1,7 @@
 """Dom, the set of possible individuals: a box, some of whose columns may be discrete, along some of whose directions
 people may run further than its columns would let them.
 
-    Dom = { M p + A z : p in the box, low <= z <= high },   M = I - A A^T                    (A orthonormal, maybe empty)
+    Dom = { M p + A z : p in the box, low <= z <= high },   M = I - A A^T             (A orthonormal, maybe empty)
 
 One definition for training's search, audit, certificate and files.
 """
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 MOST_STEERED = 6  # 2^6 combinations of discrete values are tried, not more
-SENSITIVE = 0.25  # the squared length of a unit column's part along the free directions from which it counts as such
+FREE_ALONE = 0.9  # from this squared length of its part along the free directions on, a column moves freely by itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class Box:
         binary columns keep their two values: the directions count only as far as they leave these alone.
         """
         basis = orthonormal(torch.as_tensor(directions, dtype=torch.float64))
-        kept = sensitive(self.binary, basis)
+        kept = [j for j in self.binary if basis[j].square().sum() > FREE_ALONE]
         rest = basis - basis @ torch.linalg.pinv(basis[kept]) @ basis[kept] if kept else basis
         free = orthonormal(rest)
         if free.shape[1] == 0:
@@ -358,12 +358,6 @@ class FreeBox(Box):
         at = x + w @ self.free.T
         for ends in itertools.product(*((self.box.low[j], self.box.high[j]) for j in steered)):
             yield at + (torch.stack(ends) - at[:, steered]) @ solve.T @ self.free.T
-
-
-def sensitive(binary: Sequence[int], directions: Tensor) -> list[int]:
-    """The binary columns that the directions (d, k) change most freely: a move along them is free, or nearly."""
-    weight = directions.square().sum(1)
-    return sorted(j for j in binary if weight[j] > SENSITIVE)
 
 
 def orthonormal(directions: Tensor) -> Tensor:

@@ -137,6 +137,8 @@ def test_sensitive_binary_columns_keep_their_two_values():
     assert not free.touched[4]
     assert BOX.freed(torch.eye(6, dtype=torch.float64)[:, [4]], vertices()) is BOX
     assert free.restrict([0, 1, 2, 3, 5]).free.shape == (5, 1)
+    mixed = torch.tensor([[1.0], [0], [0], [0], [0.8], [0]], dtype=torch.float64)
+    assert BOX.freed(mixed, vertices()).touched[4]  # a binary column that only goes along is carried beyond its values
     with pytest.raises(ValueError, match=r"use the column\(s\) \[0\]"):
         free.restrict([4, 5])
     assert repr(free) == f"{BOX!r}, free along 1 directions"

@@ -62,9 +62,9 @@ def learn_metric(fair_metric: FairMetric | Callable[[Any], FairMetric] | None, X
     return kept
 
 
-def data_bounds(x: Tensor, fair_metric: FairMetric) -> Box:
-    """The range of each column; two values for columns that hold only zeros and ones; and what the metric lets go free
-    runs over the range of its own coordinate, whatever the single columns say."""
+def data_bounds(x: Tensor, fair_metric: FairMetric | None = None) -> Box:
+    """The range of each column, two values for columns that hold only zeros and ones; the directions along which the
+    metric lets people move freely run over the range of their own coordinate, whatever the single columns say."""
     low, high = x.amin(dim=0), x.amax(dim=0)
     indicator = ((x == 0) | (x == 1)).all(dim=0)
     box = Box(
@@ -72,7 +72,7 @@ def data_bounds(x: Tensor, fair_metric: FairMetric) -> Box:
         torch.where(indicator, 1.0, high).cpu(),
         binary=indicator.nonzero()[:, 0].tolist(),
     )
-    return box.freed(fair_metric.directions.cpu(), x.cpu())
+    return box if fair_metric is None else box.freed(fair_metric.directions.cpu(), x.cpu())
 
 
 def given_bounds(bounds: Any, x: Tensor, names: list[str] | None) -> Box:

@@ -15,8 +15,9 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from evenhand import ranks
+from evenhand.domain import Box, FreeBox
 from evenhand.estimators.inputs import check_frame, learn_metric
-from evenhand.search.worst_cases import box
+from evenhand.fair_metrics.metric import FairMetric
 from evenhand.training.loop import train
 from evenhand.training.streams import Repeated, Stream, one_shot
 
@@ -50,7 +51,7 @@ def fit_stream(estimator: Any, batches: Stream) -> None:
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     learned_from = Repeated(lambda: (_values(X) for X, _ in batches))
     estimator.fair_metric_ = learn_metric(estimator.fair_metric, learned_from, d).to(estimator.device, torch.float32)
-    estimator.bounds_ = _bounds(estimator.bounds, seen, estimator.device)
+    estimator.bounds_ = _bounds(estimator.bounds, seen, estimator.fair_metric_, learned_from)
     if classify:
         estimator.classes_ = np.unique(np.array(list(seen.counts)))
         outputs, mean, scale = len(estimator.classes_), 0.0, 1.0
@@ -149,23 +150,31 @@ def _together(mine: Seen) -> Seen:
     return joint
 
 
-def _bounds(given: Any, seen: Seen, device: str) -> tuple[Tensor, Tensor] | None:
+def _bounds(given: Any, seen: Seen, fair_metric: FairMetric, chunks: Stream) -> Box | None:
+    """What ``data_bounds`` and ``given_bounds`` say of all batches together; free directions take one more pass."""
     assert seen.low is not None
     assert seen.indicator is not None
     if given is None:
         return None
-    low, high = torch.as_tensor(seen.low, device=device), torch.as_tensor(seen.high, device=device)
-    indicator = torch.as_tensor(seen.indicator, device=device)
     if isinstance(given, str):
         if given != "data":
             raise ValueError(f"bounds must be 'data', None or (low, high); got {given!r}")
-        return torch.where(indicator, 0.0, low), torch.where(indicator, 1.0, high)
-    limits = box(given, low[None])
-    assert limits is not None
-    outside = ((low < limits[0]) | (high > limits[1])).nonzero()[:, 0].tolist()
+        low, high = np.where(seen.indicator, 0.0, seen.low), np.where(seen.indicator, 1.0, seen.high)
+        box = Box(low, high, binary=np.flatnonzero(seen.indicator).tolist())
+        free = box.freed(fair_metric.directions.cpu(), torch.zeros(1, len(low)))
+        if not isinstance(free, FreeBox):
+            return box
+        z_low, z_high = free.free_low + torch.inf, free.free_high - torch.inf
+        for chunk in chunks:
+            z = torch.as_tensor(chunk, dtype=torch.float64) @ free.free
+            z_low, z_high = z_low.minimum(z.amin(0)), z_high.maximum(z.amax(0))
+        ends = np.array(ranks.gather([*z_low.tolist(), *z_high.tolist()])).reshape(-1, 2, len(z_low))
+        return FreeBox(box, free.free, ends[:, 0].min(0), ends[:, 1].max(0))
+    box = Box.of(given, len(seen.low))
+    outside = np.flatnonzero((seen.low < box.low.numpy() - 1e-6) | (seen.high > box.high.numpy() + 1e-6)).tolist()
     if outside:
         raise ValueError(f"bounds exclude training rows, in column(s) {outside[:10]}; widen them, or use bounds='data'")
-    return limits
+    return box
 
 
 def _class_weights(estimator: Any, seen: Seen) -> Tensor:
