@@ -194,15 +194,13 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
 def _read_metric(document: dict[str, Any], tensors: dict[str, torch.Tensor]) -> FairMetric:
     directions = tensors["metric.directions"]
     check_metric(directions, tensors.get("metric.factor"))
-    metric = FairMetric.euclidean(directions.shape[0], directions.dtype)
-    metric.directions, metric.factor = directions, tensors.get("metric.factor")
-    metric.attribute_models = tuple(
+    attributes = tuple(
         AttributeModel(
             str(given["name"]), None, tuple(map(int, given["used"])), tensors[f"metric.attribute{i}"].numpy()
         )
         for i, given in enumerate(document["attributes"])
     )
-    return metric
+    return FairMetric.of(directions, tensors.get("metric.factor"), attributes)
 
 
 def _write_archive(target: Path, members: dict[str, bytes]) -> None:
