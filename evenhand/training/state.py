@@ -6,7 +6,9 @@ import copy
 import math
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +20,7 @@ from evenhand.training import checkpoints
 from evenhand.training.identity import Identity, differences, digest, identity
 from evenhand.training.streams import Stream
 
+MakeOptimizer = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]  # groups of parameters, each with its lr
 Weights = tuple[dict[str, Any], dict[str, Any]]  # state of the model, state of the objective
 
 
@@ -48,12 +51,22 @@ class Run:
     history: History = field(default_factory=History)
 
     @classmethod
-    def start(cls, model: nn.Module, objective: Objective, lr: float, generator: torch.Generator | None) -> Run:
+    def start(
+        cls,
+        model: nn.Module,
+        objective: Objective,
+        lr: float,
+        generator: torch.Generator | None,
+        make: MakeOptimizer | None = None,
+    ) -> Run:
         device = next((p.device for p in model.parameters()), torch.device("cpu"))
         if ranks.world() > 1:  # all ranks start alike, whatever their seeds
             generator = generator or torch.Generator(device).manual_seed(torch.initial_seed())
             ranks.agree(model, objective, generator, *_parts(objective, torch.Generator).values())
-        optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=device.type == "cpu" and _fusable(model))
+        groups = [{"params": list(model.parameters()), "lr": lr}, *objective.groups()]
+        groups = [{**group, "initial_lr": group["lr"]} for group in groups if group["params"]]
+        make = make or partial(torch.optim.Adam, fused=device.type == "cpu" and _fusable(model))
+        optimizer = make(groups)
         now = weights(model, objective)
         return cls(model, objective, optimizer, generator, now, now)
 

@@ -16,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from evenhand import ERMClassifier, FairMetric, ProjectClassifier, SenSeIClassifier, SenSRClassifier, fair_metrics
-from evenhand.estimators.base import canonical_order, mlp
+from evenhand.estimators.base import mlp
+from evenhand.estimators.source import canonical_order
 
 SMALL = {"hidden": (8,), "steps": 30, "batch_size": 32, "lr": 0.02, "random_state": 0}
 CLASSIFIERS = [ERMClassifier, ProjectClassifier, SenSRClassifier, SenSeIClassifier]

@@ -1,0 +1,105 @@
+"""The parameters of the methods that search for worst cases, and SenSeI's and SenSR's objectives."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+import torch
+
+from evenhand.estimators.base import Metric, NeuralEstimator, parameters
+from evenhand.estimators.source import Source
+from evenhand.objectives.batch import Objective
+from evenhand.objectives.certified import Certified, CertifiedRegularizer
+from evenhand.objectives.sensei import SenSeI
+from evenhand.objectives.sensr import SenSR
+from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.regularizer import FairRegularizer, LamRule, PricedSearch, gradient_rule, ratio_rule
+from evenhand.search.worst_cases import Search
+
+CERTIFIED_STEPS, CERTIFIED_LR = 250, 2e-3  # of the fine-tuning for the certificate
+
+
+@parameters()
+class WithMetric(NeuralEstimator):
+    """fair_metric: who is similar; a ``FairMetric``, a learner of one (a function of X, or an object with ``fit`` such
+    as ``ClassifierMetric``, refitted in every fold of a cross-validation), or None for the Euclidean distance.
+    """
+
+    fair_metric: Metric = field(default=None, kw_only=False)
+
+
+@parameters()
+class Searching(WithMetric):
+    """eps: the mean fair distance within which people count as similar. bounds: the set of possible people, a ``Box``
+    or (low, high), by default drawn from the training data; None is the paper's unbounded space. search: how worst
+    cases are looked for. lam and lam_rule: the dual variable's start and its rule. warm_up: the share of the steps that
+    are plain training. quiet_start: the first layer starts small and without a response to the sensitive directions,
+    so that training need not unlearn random weights, which rare columns would keep; False is the paper's start, and a
+    ``module`` of one's own starts as it is.
+    """
+
+    eps: float = 0.1
+    bounds: Any = "data"
+    search: Search | None = None
+    lam: float = 0.1
+    lam_rule: LamRule | None = None
+    warm_up: float = 0.0
+    quiet_start: bool = True
+
+
+@parameters()
+class SenSeIMethod(Searching):
+    """rho weighs fairness against accuracy. output_distance: d_Y. certified: if given, the trained network is
+    fine-tuned with so much weight on an upper bound of R(h), for a certificate.
+    """
+
+    rho: float = 5.0
+    output_distance: OutputDistance = mean_squared_logits
+    certified: float | None = None
+
+    def _objective(self, search_generator: torch.Generator) -> Objective:
+        regularizer = FairRegularizer(
+            self.fair_metric_,
+            eps=self.eps,
+            bounds=self.bounds_,
+            output_distance=self.output_distance,
+            search=self.search,
+            lam_rule=self.lam_rule if self.lam_rule is not None else gradient_rule(self.lr * self.rho),
+            lam=self.lam,
+            generator=search_generator,
+        )
+        return SenSeI(regularizer, self.rho, self._loss)
+
+    def _fine_tune(self, source: Source, seed: int) -> None:
+        if self.certified is None:
+            return
+        if self.bounds_ is None:
+            raise ValueError("certified fine-tuning needs bounds, within which R(h) is finite; or leave certified=None")
+        bound = CertifiedRegularizer(self.fair_metric_, self.eps, self.bounds_, self.module_)
+        generator = torch.Generator().manual_seed(seed + 2)
+        objective = Certified(bound, self.certified, loss=self._loss, generator=generator)
+        settings = {"lr": CERTIFIED_LR, "warm_up": 0.0, "optimizer": _certified_adam, "patience": None}
+        stage = {"stage": ".certified", "validation": None, "steps": CERTIFIED_STEPS}
+        self._train(self.module_, objective, source, seed + 3, **{**settings, **stage})
+        self.multipliers_ = bound.multipliers(self.module_)
+
+
+@parameters()
+class SenSRMethod(Searching):
+    """eps is SenSR's only trade-off parameter."""
+
+    lam: float = 2.0
+    quiet_start: bool = False
+
+    def _objective(self, search_generator: torch.Generator) -> Objective:
+        rule = self.lam_rule if self.lam_rule is not None else ratio_rule()
+        priced_search = PricedSearch(
+            self.fair_metric_, self.eps, self.bounds_, self.search, rule, self.lam, search_generator
+        )
+        return SenSR(priced_search, self._loss)
+
+
+def _certified_adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    """A shorter memory than Adam's usual one: the multipliers follow the weights."""
+    return torch.optim.Adam(groups, betas=(0.9, 0.99))
