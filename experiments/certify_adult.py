@@ -23,7 +23,7 @@ from evenhand.datasets import adult, adult_frame
 from evenhand.domain import Box
 from evenhand.estimators import ERMClassifier, SenSeIClassifier
 from evenhand.fair_metrics import from_classifier
-from evenhand.objectives.certified import certified_fine_tune
+from evenhand.training.certified import certified_fine_tune
 
 RESULTS = Path(__file__).resolve().parent / "results"
 EPS, HELD_OUT, TUNING = 0.01, 1000, 256

@@ -60,9 +60,9 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
     device: str = "cpu"
     progress: bool = False
 
-    # Of the fair methods; the others do without.
+    # Parameters of some methods only, as the others have them.
     fair_metric = None
-    bounds = None
+    bounds = "data"
     warm_up = 0.0
     quiet_start = False
     _loss = None
@@ -86,30 +86,20 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         self.module_ = self._network(before, source.d, targets.outputs, seed).to(self.device, torch.float32)
         self.module_ = targets.before(self.module_) if before is not None else self.module_
         objective = self._objective(torch.Generator(self.device).manual_seed(seed + 1)).to(self.device)
-        history = self._train(self.module_, objective, source, seed, self.steps if steps is None else steps)
+        history = self._train(objective, source, seed, self.steps if steps is None else steps)
         self._keep(history, objective)
         self._fine_tune(source, seed)
         self.module_ = targets.after(self.module_).eval()
         return self
 
-    def _train(
-        self,
-        module: nn.Module,
-        objective: Objective,
-        source: Source,
-        seed: int,
-        steps: int,
-        stage: str = "",
-        **settings: Any,
-    ) -> History:
-        """One call of the loop; ``settings`` go before the estimator's own."""
+    def _train(self, objective: Objective, source: Source, seed: int, steps: int) -> History:
         generator = torch.Generator(self.device).manual_seed(seed)
         rows = source.rows(self.validation_fraction, self.patience, generator)
         self._align(objective, rows.order)
         given = {"batch_size": self.batch_size, "lr": self.lr, "warm_up": self.warm_up, "optimizer": self._optimizer()}
         given |= {"patience": self.patience, "validation": rows.validation, "steps": steps}
-        given |= {"progress": self._progress(), **self._checkpointing(stage), **rows.settings, **settings}
-        return train(module, objective, *rows.data, generator=generator, **given)
+        given |= {"progress": self._progress(), **self._checkpointing(), **rows.settings}
+        return train(self.module_, objective, *rows.data, generator=generator, **given)
 
     def _fine_tune(self, source: Source, seed: int) -> None:
         """For methods with a second stage of training."""
@@ -139,7 +129,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         self._checkpoint, self._checkpoint_every = path, every
         return self
 
-    def _checkpointing(self, stage: str) -> dict[str, Any]:
+    def _checkpointing(self, stage: str = "") -> dict[str, Any]:
         path = getattr(self, "_checkpoint", None)
         if path is None:
             return {}

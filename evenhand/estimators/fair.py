@@ -10,14 +10,12 @@ import torch
 from evenhand.estimators.base import Metric, NeuralEstimator, parameters
 from evenhand.estimators.source import Source
 from evenhand.objectives.batch import Objective
-from evenhand.objectives.certified import Certified, CertifiedRegularizer
 from evenhand.objectives.sensei import SenSeI
 from evenhand.objectives.sensr import SenSR
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.regularizer import FairRegularizer, LamRule, PricedSearch, gradient_rule, ratio_rule
 from evenhand.search.worst_cases import Search
-
-CERTIFIED_STEPS, CERTIFIED_LR = 250, 2e-3  # of the fine-tuning for the certificate
+from evenhand.training.certified import certified_fine_tune
 
 
 @parameters()
@@ -76,13 +74,21 @@ class SenSeIMethod(Searching):
             return
         if self.bounds_ is None:
             raise ValueError("certified fine-tuning needs bounds, within which R(h) is finite; or leave certified=None")
-        bound = CertifiedRegularizer(self.fair_metric_, self.eps, self.bounds_, self.module_)
-        generator = torch.Generator().manual_seed(seed + 2)
-        objective = Certified(bound, self.certified, loss=self._loss, generator=generator)
-        settings = {"lr": CERTIFIED_LR, "warm_up": 0.0, "optimizer": _certified_adam, "patience": None}
-        stage = {"stage": ".certified", "validation": None, "steps": CERTIFIED_STEPS}
-        self._train(self.module_, objective, source, seed + 3, **{**settings, **stage})
-        self.multipliers_ = bound.multipliers(self.module_)
+        rows = source.rows(0.0, None, torch.Generator(self.device).manual_seed(seed))
+        self.multipliers_ = certified_fine_tune(
+            self.module_,
+            *(rows.data if len(rows.data) == 2 else (rows.data[0], None)),
+            self.fair_metric_,
+            self.eps,
+            self.bounds_,
+            rho_c=self.certified,
+            loss=self._loss,
+            generator=torch.Generator(self.device).manual_seed(seed + 2),
+            batch_size=self.batch_size,
+            progress=self._progress(),
+            **rows.settings,
+            **self._checkpointing(".certified"),
+        )
 
 
 @parameters()
@@ -98,8 +104,3 @@ class SenSRMethod(Searching):
             self.fair_metric_, self.eps, self.bounds_, self.search, rule, self.lam, search_generator
         )
         return SenSR(priced_search, self._loss)
-
-
-def _certified_adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    """A shorter memory than Adam's usual one: the multipliers follow the weights."""
-    return torch.optim.Adam(groups, betas=(0.9, 0.99))

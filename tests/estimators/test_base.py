@@ -17,7 +17,6 @@ from torch import nn
 
 from evenhand import ERMClassifier, FairMetric, ProjectClassifier, SenSeIClassifier, SenSRClassifier, fair_metrics
 from evenhand.estimators.base import mlp
-from evenhand.estimators.source import canonical_order
 
 SMALL = {"hidden": (8,), "steps": 30, "batch_size": 32, "lr": 0.02, "random_state": 0}
 CLASSIFIERS = [ERMClassifier, ProjectClassifier, SenSRClassifier, SenSeIClassifier]
@@ -97,16 +96,6 @@ def test_order_of_rows_does_not_matter(table):
     first = SenSeIClassifier(**SMALL).fit(X, y)
     again = SenSeIClassifier(**SMALL).fit(X.iloc[shuffled], y[shuffled])
     np.testing.assert_array_equal(first.decision_function(X), again.decision_function(X))
-
-
-def test_canonical_order_is_an_order_of_values():
-    x = torch.tensor([[2.0, 1.0], [0.0, 5.0], [2.0, 1.0], [1.0, 1.0]])
-    y = torch.tensor([1, 0, 1, 0])
-    order = canonical_order(x, y)
-    assert sorted(order.tolist()) == [0, 1, 2, 3]
-    assert y[order].tolist() == [0, 0, 1, 1]
-    turned = canonical_order(x.flip(0), y.flip(0))
-    assert torch.equal(x[order], x.flip(0)[turned])
 
 
 def test_zero_weight_removes_a_row(table):

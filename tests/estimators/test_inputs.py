@@ -58,7 +58,7 @@ def with_value(value):
             SenSeIClassifier(**SMALL | {"hidden": 100}),
             X,
             Y,
-            r"hidden must be a tuple .* got 100; write hidden=\(100,\)",
+            r"hidden must be .* got 100; write hidden=\(100,\)",
         ),
         (SenSeIClassifier(**SMALL | {"hidden": (0,)}), X, Y, "hidden must be a tuple of positive widths"),
         (SenSeIClassifier(class_weight="even", **SMALL), X, Y, "class_weight must be 'balanced', None or a table"),
