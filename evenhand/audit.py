@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenhand.domain import Box
-from evenhand.dual.confidence import UpperBound, betting_upper
+from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
+from evenhand.dual.order import Trend, shuffled
 from evenhand.dual.pool import Pool
 from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric
@@ -24,7 +25,7 @@ from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, plan
 
-TUNING_ROWS = 256  # the first rows choose where to search and which move the confidence bound is about
+TUNING_ROWS = 256  # so many rows at random choose where to search and which move the confidence bound is about
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,33 +107,40 @@ def audit(
     model: an estimator, a Pipeline that ends in one, an nn.Module or any function of x (n, d). With gradients where the
     model has them, by candidates otherwise. x: a frame, an array, or an iterable of such parts for data that do not fit
     in memory. bounds: (low, high) or a Box, in the units that the model sees; estimators of ours bring their own, and
-    their fair_metric. The first rows choose where to search, so they take no part in the confidence bound ``lower``.
+    their fair_metric. A few rows drawn at random (of a stream: in its first part) choose where to search, so they take
+    no part in the confidence bound ``lower``; the order of a table does not matter, that of a stream must be random.
     per_person=False keeps nothing for each person, so that memory does not grow with their number; r_low may then be
     lower by about one part in ten thousand.
     """
+    check_statement(eps, confidence)
     judged = Judged.of(model)
-    parts = parts_of(x, chunk)
+    parts, tuners, whole = parts_of(x, chunk), _tuners(x), hasattr(x, "shape") or isinstance(x, list)
     first = next(parts, None)
     if first is None or len(first) == 0:
         raise ValueError("x is empty; an audit needs at least one individual")
     head = judged.encode(first)
+    if not len(tuners):
+        tuners = shuffled(len(head))[: min(TUNING_ROWS, max(1, len(head) // 4))]
+    tuning = judged.encode(take(x, tuners)) if whole else head[torch.from_numpy(tuners)]
     attack = _attack(judged, head, fair_metric, bounds, output_distance)
-    tuning = head[: min(TUNING_ROWS, max(1, len(head) // 4))]
+    judged.check_function(tuning)
     attack = _with_neighbours(attack, tuning)
     lams = plan(attack, tuning, eps)
     move = choose_move(*_distances(attack, tuning, eps, lams), eps)
     pool = Pool() if per_person else StreamedPool(lams[-1], tau)
     worst, moved_y, moved_x, seen = _Worst(keep, move.lam), BlockMeans(), BlockMeans(), 0
+    trend = None if whole else Trend()
     while first is not None:
         encoded = head if seen == 0 else judged.encode(first)
         check_inside(attack.geometry.box, encoded)
+        _refuse_sorted(trend, encoded)
         for start in range(0, len(encoded), chunk):
             rows = encoded[start : start + chunk]
             found = candidates(attack, rows, eps, lams)
             d_y, d_x = attack.distances(rows, found)
             pool.add(d_y.numpy(), d_x.numpy())
             worst.add(seen + start, first, start, rows, found, d_y, d_x)
-            fresh = slice(max(len(tuning) - seen - start, 0), None)
+            fresh = ~np.isin(np.arange(seen + start, seen + start + len(rows)), tuners)
             chosen_y, chosen_x = move(d_y.numpy(), d_x.numpy())
             moved_y.add(chosen_y[fresh])
             moved_x.add(chosen_x[fresh])
@@ -181,10 +189,38 @@ def _distances(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> tupl
     return d_y.numpy(), d_x.numpy()
 
 
+def _tuners(x: Any) -> NDArray[np.intp]:
+    """Which rows of a table choose where to search: a random few, fixed by their number. Of a stream: not known yet."""
+    if not (hasattr(x, "shape") or isinstance(x, list)):
+        return np.zeros(0, dtype=np.intp)
+    n = len(x) if isinstance(x, list) else x.shape[0]
+    return shuffled(n)[: min(TUNING_ROWS, max(1, n // 4))]
+
+
+def _refuse_sorted(trend: Trend | None, x: Tensor) -> None:
+    if trend is None:
+        return
+    trend.add(x.numpy())
+    column = trend.column()
+    if column is not None:
+        raise ValueError(
+            f"the parts of x come in a visible order: column {column} follows the row number over {trend.n:,} rows. "
+            "The first part chooses where to search, so its people must be like the others: shuffle the rows, or give "
+            "them as one table"
+        )
+
+
+def take(x: Any, rows: NDArray[np.intp]) -> Any:
+    """These rows of a frame, an array, a tensor or a list."""
+    if hasattr(x, "iloc"):
+        return x.iloc[rows]
+    return [x[i] for i in rows] if isinstance(x, list) else x[rows]
+
+
 def check_inside(box: Box, x: Tensor) -> None:
     outside = ~box.contains(x)
     if outside.any():
-        slack = 1e-6 * (1 + box.low.abs().maximum(box.high.abs()))
+        slack = 1e-6 * box.low.abs().maximum(box.high.abs())
         off = ((x < box.low - slack) | (x > box.high + slack)).any(0).nonzero()[:, 0].tolist()
         where = f"in column(s) {off[:10]}" if off else "in their binary or one-hot columns"
         raise ValueError(
@@ -244,7 +280,7 @@ class _Worst:
 def _differs(original: pd.Series, worst: pd.Series) -> NDArray[np.bool_]:
     if pd.api.types.is_numeric_dtype(original) and pd.api.types.is_numeric_dtype(worst):
         a, b = original.to_numpy(dtype=np.float64), worst.to_numpy(dtype=np.float64)
-        return np.asarray(np.abs(a - b) > 1e-6 * (1 + np.abs(a)))
+        return np.asarray(np.abs(a - b) > 1e-6 * max(np.abs(a).max(initial=0), np.abs(b).max(initial=0)))
     return np.asarray(original.astype(str).to_numpy() != worst.astype(str).to_numpy())
 
 

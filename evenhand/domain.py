@@ -113,7 +113,7 @@ class Box:
 
     def contains(self, x: Tensor, tolerance: float = 1e-6) -> Tensor:
         """Which rows lie in the (discrete) set: (n, d) -> (n,) bool."""
-        slack = tolerance * (1 + self.high.abs().maximum(self.low.abs()))
+        slack = tolerance * self.high.abs().maximum(self.low.abs())  # in the columns' own units
         inside = ((x >= self.low - slack) & (x <= self.high + slack)).all(1)
         two = list(self.binary)
         ends = (x[:, two] - self.low[two]).abs().minimum((x[:, two] - self.high[two]).abs())

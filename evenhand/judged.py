@@ -46,6 +46,21 @@ class Judged:
         outputs = _black_box(model)
         return cls(outputs, None, classes, metric, bounds, preprocessing)
 
+    def check_function(self, x: Tensor) -> None:
+        """Is it a function of one person at a time? The same people, asked again in another order, must get the same
+        answers; otherwise no statement about it would mean anything."""
+        with torch.no_grad():
+            first, again = self.outputs(x), self.outputs(x.flip(0)).flip(0)
+        if not bool(torch.isfinite(first).all()):
+            raise ValueError("the model's outputs hold NaN or infinity for some of the rows; they must be finite")
+        scale = float((first - first.mean(0)).abs().max() + 1e-3 * first.abs().max())
+        gap = float((first - again).abs().max())
+        if gap > 1e-4 * scale:  # float32 sums in another order differ by far less
+            raise ValueError(
+                f"the model gives the same people other answers when asked again (they differ by {gap:.3g}): it must "
+                "be a fixed function of each row, without randomness and without looking at the other rows"
+            )
+
     def encode(self, x: Any) -> Tensor:
         """The rows as the model sees them: (n, d), float64, finite."""
         values = x if self.preprocessing is None else self.preprocessing.transform(x)

@@ -73,7 +73,7 @@ def test_strength_does_not_depend_on_n_and_chunks_do_not_matter():
 def test_nothing_needs_to_be_kept_for_each_person():
     x, bounds = people(600), ([-1.0, -9.0], [1.0, 9.0])
     whole = audit(linear_model(), x, METRIC, 0.01, bounds, chunk=200)
-    parts = audit(linear_model(), (x[i : i + 200] for i in range(0, 600, 200)), METRIC, 0.01, bounds, per_person=False)
+    parts = audit(linear_model(), iter([x]), METRIC, 0.01, bounds, per_person=False)
     assert whole.r_low * (1 - 1e-4) <= parts.r_low <= whole.r_low + 1e-12
     assert parts.lower == whole.lower
     assert parts.share == pytest.approx(whole.share, abs=0.01)
@@ -172,3 +172,36 @@ def test_the_model_is_left_as_it_was():
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
     for name, value in model.state_dict().items():
         torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("order", ["random", "ascending", "descending"])
+def test_the_order_of_the_rows_does_not_matter(order):
+    x, bounds = people(800), ([-1.0, -9.0], [1.0, 9.0])
+    size = np.abs(x[:, 0])
+    rows = {"random": np.arange(800), "ascending": np.argsort(size), "descending": np.argsort(-size)}[order]
+    found = audit(linear_model(), x[rows], METRIC, 0.01, bounds)
+    assert found.lower <= exact(people(100_000, 1), 0.01)  # descending: the first rows used to tune, the best were left
+    assert found.lower >= 0.85 * exact(x, 0.01)
+    np.testing.assert_allclose(found.d_y, (A * (1 + size[rows]) + C * np.sqrt(found.d_x)) ** 2, rtol=0.05)
+
+
+def test_a_visibly_sorted_stream_is_refused():
+    x, bounds = people(600), ([-1.0, -9.0], [1.0, 9.0])
+    x = x[np.argsort(x[:, 1])]
+    with pytest.raises(ValueError, match=r"column 1 follows the row number .* shuffle the rows"):
+        audit(linear_model(), (x[i : i + 200] for i in range(0, 600, 200)), METRIC, 0.01, bounds)
+    assert audit(linear_model(), x[:60], METRIC, 0.01, bounds).n == 60  # one table: shuffled here
+
+
+def test_what_is_no_function_of_the_person_is_refused():
+    bounds, rng = ([-1.0, -9.0], [1.0, 9.0]), np.random.default_rng(0)
+    with pytest.raises(ValueError, match="other answers when asked again"):
+        audit(lambda rows: rng.random((len(rows), 1)), people(50), METRIC, 0.1, bounds)
+    with pytest.raises(ValueError, match="without looking at the other rows"):
+        audit(lambda rows: rows[:, :1] - rows[:1, :1], people(50), METRIC, 0.1, bounds)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        audit(lambda rows: rows[:, :1] / 0.0, people(50), METRIC, 0.1, bounds)
+    with pytest.raises(ValueError, match=r"give confidence=0\.95"):
+        audit(linear_model(), people(50), METRIC, 0.1, bounds, confidence=95)
+    with pytest.raises(ValueError, match="eps must be"):
+        audit(linear_model(), people(50), METRIC, -1.0, bounds)

@@ -165,3 +165,16 @@ def test_a_free_box_survives_a_copy():
 def test_impossible_free_directions_are_refused(given, says):
     with pytest.raises(ValueError, match=says):
         FreeBox(BOX, *given)
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
+def test_outside_is_outside_in_any_unit(unit):
+    box = Box([0.0, -unit], [unit, unit], binary=[0])
+    x = unit * torch.tensor([[0.0, 0.5], [1.0, 1.0], [0.4, 0.5], [0.0, 1.5]], dtype=torch.float64)
+    assert box.contains(x).tolist() == [True, True, False, False]
+
+
+def test_a_person_has_exactly_one_category():
+    box = Box(0.0, 1.0, blocks=[[0, 1, 2]], binary=[3], d=5)
+    rows = [[1, 0, 0, 0, 0.5], [1, 1, 0, 0, 0.5], [0, 0, 0, 0, 0.5], [1, 0, 0, 0.5, 0.5], [0.5, 0.5, 0, 1, 0.5]]
+    assert box.contains(torch.tensor(rows, dtype=torch.float64)).tolist() == [True, False, False, False, False]

@@ -18,6 +18,7 @@ ROOMS = [
     "domain",
     "output_distances",
     "evaluation",
+    "error_rates",
     "counterfactuals",
     "datasets",
     "tables",
@@ -29,8 +30,8 @@ ROOMS = [
     "judged",
     "objectives",
     "training",
-    "text",
     "estimators",
+    "text",
     "postprocess",
     "audit",
     "certify",
@@ -42,7 +43,7 @@ ROOMS = [
     "__main__",
 ]
 RANK = {name: rank for rank, name in enumerate(ROOMS)}
-NEVER_TORCH = {"variations", "counterfactuals", "evaluation", "datasets", "tables", "report"}
+NEVER_TORCH = {"variations", "counterfactuals", "evaluation", "error_rates", "datasets", "tables", "report"}
 
 
 def imports(path: Path) -> set[str]:

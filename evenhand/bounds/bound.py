@@ -43,7 +43,8 @@ class Bound(Protocol):
 
     @property
     def everywhere(self) -> float:
-        """d_Y(x, x') <= everywhere for all x, x' in Dom with d_X(x, x') <= eps, the eps that the bound was made for."""
+        """At least lam' * eps + sup over Dom of r_lam' for some lam', eps the one that the bound was made for. So R(h)
+        is at most this whatever the population, and so is d_Y(x, x') for all x, x' in Dom with d_X(x, x') <= eps."""
 
     def upper(self, x: Tensor) -> Bracket:
         """r_lam(x) = sup over x' in Dom of d_Y - lam * d_X from both sides: (n, d) -> n rows."""

@@ -77,11 +77,20 @@ def pre_activations(layers: list[Layer], x: Tensor) -> tuple[list[Tensor], Tenso
     return entering, x @ layers[-1].weight.T + layers[-1].bias
 
 
+KINDS = (nn.Sequential, nn.Linear, nn.ReLU, nn.Identity, nn.Dropout, nn.Flatten, nn.BatchNorm1d)
+
+
 def _parts(model: object) -> Iterator[nn.Module]:
+    kind = next((kind for kind in KINDS if isinstance(model, kind)), None)
+    if isinstance(model, nn.Module) and kind is not None and type(model).forward is not kind.forward:
+        raise CannotCertify(
+            f"{type(model).__name__} is an nn.{kind.__name__} with a forward of its own, so that its layers do not say "
+            "what it computes; audit() gives a lower bound for any model"
+        )
     if isinstance(model, nn.Sequential):
         for child in model:
             yield from _parts(child)
-    elif isinstance(model, nn.Linear | nn.ReLU | nn.Identity | nn.Dropout | nn.Flatten | nn.BatchNorm1d):
+    elif isinstance(model, nn.Module) and kind is not None:
         yield model
     else:
         raise CannotCertify(

@@ -33,6 +33,7 @@ class Certificate:
     distance: str  # which d_Y
     each_low: Array = field(repr=False)  # (n,) d_Y within d_X <= eps is at least this for each held-out person
     each_high: Array = field(repr=False)  # (n,) and at most this
+    rows: NDArray[np.intp] = field(repr=False)  # (n,) which rows of what was given the held-out people are
     tuning_rows: int = 0
     seconds: float = 0.0
 
@@ -68,16 +69,16 @@ class Certificate:
     def to_json(self) -> str:
         """All numbers, the per-person bounds included, as JSON."""
         values: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        for name in ("each_low", "each_high"):
-            values[name] = [float(v) for v in values[name]]
+        for name in ("each_low", "each_high", "rows"):
+            values[name] = values[name].tolist()
         return json.dumps({**values, "gap": self.gap if np.isfinite(self.gap) else None, "statement": str(self)})
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Reads what ``to_json`` wrote."""
         values = json.loads(text)
-        for name in ("each_low", "each_high"):
-            values[name] = np.array(values[name], dtype=np.float64)
+        for name, kind in (("each_low", np.float64), ("each_high", np.float64), ("rows", np.intp)):
+            values[name] = np.array(values[name], dtype=kind)
         return cls(**{name: values[name] for name in cls.__dataclass_fields__})
 
 

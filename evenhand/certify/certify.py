@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from torch import Tensor
 
-from evenhand.audit import check_inside, parts_of
+from evenhand.audit import check_inside, parts_of, take
 from evenhand.bounds.bound import Bound, Bracket
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
@@ -29,8 +29,9 @@ from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
 from evenhand.certify.people import Known
 from evenhand.domain import Box
-from evenhand.dual.confidence import UpperBound, betting_upper
+from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
+from evenhand.dual.order import shuffled
 from evenhand.dual.pool import Pool
 from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric
@@ -89,9 +90,10 @@ def certify(
 
     model: an estimator of ours, a Pipeline that ends in one, or an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d,
     Identity and Flatten layers. x_held_out: people drawn independently, not used for training or tuning. x_tune: other
-    people, on whom the multipliers are chosen; without it the first fifth of the held-out rows is used for that and for
-    nothing else. bounds: (low, high) or a Box; every held-out row must lie inside. ``Variations`` in place of the rows
-    ask for the exact worst case over these finite sets, for any model (``d_y_max`` bounds the output distance then).
+    people, on whom the multipliers are chosen; without it a fifth of the held-out rows, drawn at random, is used for
+    that and for nothing else. The order of the rows does not matter. bounds: (low, high) or a Box; every held-out row
+    must lie inside. ``Variations`` in place of the rows ask for the exact worst case over these finite sets, for any
+    model (``d_y_max`` bounds the output distance then).
 
     Held-out people who do not fit in memory come as an iterable of parts, with x_tune beside it. per_person=False keeps
     nothing for each person, so that memory does not grow with their number.
@@ -103,13 +105,16 @@ def certify(
     Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
     data without labels, their values; distinct_people=True vouches that equal values are different people.
     """
+    check_statement(eps, confidence)
+    known = [] if distinct_people else [Known(x_tune, "x_tune"), Known(x_train, "x_train")]
     if isinstance(x_held_out, Variations):
+        for other in known:
+            other.refuse(x_held_out)
         return certify_variations(
             model, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max
         )
     began = time.perf_counter()
-    x_tune, x_held_out = _separate(x_tune, x_held_out)
-    known = [] if distinct_people else [Known(x_tune, "x_tune"), Known(x_train, "x_train")]
+    x_tune, x_held_out, held_rows = _separate(x_tune, x_held_out)
     n = len(x_held_out) if hasattr(x_held_out, "__len__") else NOMINAL_ROWS
     if hasattr(x_held_out, "__len__"):
         for other in known:
@@ -146,7 +151,7 @@ def certify(
     if pool.n == 0:
         raise ValueError("nobody is held out; a certificate needs at least one individual")
     value, r_high = pool.minimise(eps).value, read.up(lam * eps + above.mean)
-    upper = read.up(lam * eps + interval(above.values, largest, alpha / 2))
+    upper = read.up(min(lam * eps + interval(above.values, largest, alpha / 2), bound.everywhere))
     lower = move.lower(moved_y.values, moved_x.values, eps, alpha / 2, interval)
     _check_order(value, r_high)
     return Certificate(
@@ -163,6 +168,7 @@ def certify(
         distance=read.name,
         each_low=np.concatenate([*each_low, np.zeros(0)]),
         each_high=np.concatenate([*each_high, np.zeros(0)]),
+        rows=held_rows if per_person else np.zeros(0, dtype=np.intp),
         tuning_rows=len(tuning),
         seconds=time.perf_counter() - began,
     )
@@ -211,8 +217,7 @@ def _prepare(
     effort: _Effort,
     progress: bool,
 ) -> _Prepared:
-    if not eps >= 0:
-        raise ValueError(f"eps must be at least 0; got {eps}")
+    check_statement(eps, 0.5)
     judged = Judged.of(model)
     layers = affine_layers(judged.module if judged.module is not None else model)
     metric = fair_metric if fair_metric is not None else judged.fair_metric
@@ -223,6 +228,8 @@ def _prepare(
     problem = Problem(read.layers, metric, box)
     x = judged.encode(x_tune)
     check_inside(box, x)
+    judged.check_function(x)
+    x = x[torch.from_numpy(shuffled(len(x)))]  # the first ones are used more than the others
     _check_folding(judged, layers, x[:64])
     attack = Attack(judged.outputs, problem, output_distance, differentiable=True, neighbours=x[:256])
     lams = plan(attack, x[:128], eps)
@@ -285,19 +292,22 @@ def _within(
     return torch.cat(ys).numpy(), torch.cat(xs).numpy(), torch.cat(points).numpy()
 
 
-def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any]:
+def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
+    """Tuning people, held-out people, and which rows of what was given the latter are (none for a stream)."""
     if x_tune is not None:
-        return x_tune, x_held_out
+        n = len(x_held_out) if hasattr(x_held_out, "__len__") else 0
+        return x_tune, x_held_out, np.arange(n, dtype=np.intp)
     if not hasattr(x_held_out, "__len__"):
         raise ValueError("x_tune is needed when the held-out people come in parts: give other people to tune on")
     count = len(x_held_out) // 5
     if count < 10:
         raise ValueError(
             f"x_tune is needed with only {len(x_held_out)} held-out rows: the multipliers must be chosen on other "
-            "people; give x_tune, or at least 50 held-out rows, the first fifth of which is then used for tuning"
+            "people; give x_tune, or at least 50 held-out rows, a fifth of which is then used for tuning"
         )
-    take = x_held_out.iloc if hasattr(x_held_out, "iloc") else x_held_out
-    return take[:count], take[count:]
+    order = shuffled(len(x_held_out))
+    held = np.sort(order[count:])
+    return take(x_held_out, order[:count]), take(x_held_out, held), held
 
 
 def _encoded(judged: Judged, part: Any) -> Iterator[Tensor]:
@@ -308,13 +318,16 @@ def _encoded(judged: Judged, part: Any) -> Iterator[Tensor]:
 
 def _check_folding(judged: Judged, layers: Any, x: Tensor) -> None:
     with torch.no_grad():
-        gap = (judged.outputs(x) - forward(layers, x)).abs().max().item() if len(x) else 0.0
-    if gap > 1e-6:
+        outputs = judged.outputs(x)
+        gap = (outputs - forward(layers, x)).abs().max().item() if len(x) else 0.0
+    if not gap <= 1e-6 * float(outputs.abs().max()):
         raise RuntimeError(f"the folded layers differ from the model by {gap:.3g}; please report this model")
 
 
 def _check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: Any = 0.0) -> None:
-    if r_low > r_high * (1 + 1e-7) + 1e-9 or bool(np.any(each_low > each_high * (1 + 1e-7) + 1e-9)):
+    slack = 1e-9 * max(abs(r_high), float(np.max(each_high, initial=0.0)))
+    ordered = r_low <= r_high * (1 + 1e-7) + slack and bool(np.all(each_low <= each_high * (1 + 1e-7) + slack))
+    if not ordered:  # a NaN is not ordered either
         raise RuntimeError(
             f"a lower bound ({r_low:.6g}) lies above an upper one ({r_high:.6g}): please report this model"
         )

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.variations import Variations
+
 
 class Known:
     """Another sample, against which held-out people are checked, all at once or part by part."""
 
     def __init__(self, other: Any, name: str) -> None:
-        self.other, self.name = other, name
+        self.other, self.name = _originals(other), name
         self._keys: pd.Series | None = None
 
     def refuse(self, held_out: Any) -> None:
@@ -21,6 +23,7 @@ class Known:
         value."""
         if self.other is None:
             return
+        held_out = _originals(held_out)
         if _labelled(held_out) and _labelled(self.other):
             shared = int(held_out.index.isin(self.other.index).sum())
             how = "index labels"
@@ -38,6 +41,11 @@ class Known:
 def refuse_overlap(held_out: Any, other: Any, name: str) -> None:
     """Raises when a held-out person is also in the other sample."""
     Known(other, name).refuse(held_out)
+
+
+def _originals(people: Any) -> Any:
+    """Of people given by their versions: the originals."""
+    return people.original if isinstance(people, Variations) else people
 
 
 def _all_keys(x: Any) -> pd.Series:
@@ -65,7 +73,7 @@ def _keys(x: Any) -> pd.Series:
         frame.columns = pd.RangeIndex(frame.shape[1])
     else:
         values = x.detach().cpu().numpy() if hasattr(x, "detach") else x
-        frame = pd.DataFrame(np.asarray(values))
+        frame = pd.DataFrame(np.asarray(values)).infer_objects()
     numeric = frame.select_dtypes("number").columns
     frame[numeric] = frame[numeric].astype(np.float64).round(9) + 0.0
     return pd.util.hash_pandas_object(frame, index=False)

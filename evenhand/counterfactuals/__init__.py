@@ -5,7 +5,10 @@ sex or race is not modelled.
 """
 
 from evenhand.counterfactuals.columns import alter_columns
-from evenhand.counterfactuals.gender import GenderSwap, names_in
-from evenhand.counterfactuals.tokens import TokenSwap, identity_tokens
+from evenhand.counterfactuals.gender import GenderSwap
+from evenhand.counterfactuals.identities import identity_categories, identity_tokens
+from evenhand.counterfactuals.names import names_in
+from evenhand.counterfactuals.preview import Preview
+from evenhand.counterfactuals.tokens import TokenSwap
 
-__all__ = ["GenderSwap", "TokenSwap", "alter_columns", "identity_tokens", "names_in"]
+__all__ = ["GenderSwap", "Preview", "TokenSwap", "alter_columns", "identity_categories", "identity_tokens", "names_in"]

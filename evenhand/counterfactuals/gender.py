@@ -4,31 +4,55 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from evenhand.counterfactuals.texts import WORD_END, WORD_START, as_texts, like_case, word_list
+from evenhand.counterfactuals.names import known_names, other_names, part_of_a_place, subject_name
+from evenhand.counterfactuals.preview import Change, Preview, Site, change
+from evenhand.counterfactuals.texts import as_texts, cleaned, like_case, with_article, word_list, words_of
 from evenhand.variations import Variations
 
-__all__ = ["GenderSwap", "names_in"]
+__all__ = ["GenderSwap"]
 
 _PRONOUNS = {"he": "she", "she": "he", "himself": "herself", "herself": "himself", "him": "her", "hers": "his"}
-_SEXES = ("male", "female")
-_TITLES = {"mr": "ms", "ms": "mr", "mrs": "mr"}
+_TITLES = {"mr": "ms", "ms": "mr", "mrs": "mr", "miss": "mr"}
+_PARTNERS = frozenset(["husband", "wife", "boyfriend", "girlfriend", "fiancé", "fiancée"])
+_RELATIVES = frozenset(
+    ["father", "mother", "dad", "mum", "mom", "grandfather", "grandmother", "stepfather", "stepmother", "uncle", "aunt"]
+    + ["son", "daughter", "brother", "sister", "nephew", "niece", "grandson", "granddaughter"]
+)
+_OWNED = re.compile(
+    r"(?:\b(?:my|your|his|her|its|our|their)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]-]+\s+){0,5}$", re.IGNORECASE
+)
+_KIN = re.compile(rf"\b(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})\s+(?:\w+\s+){{0,4}}$", re.IGNORECASE)
+_NAMED = re.compile(r"\s*[,(]?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]")  # a name follows
+_CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
+    r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
+)
+_START, _END = r"(?<![\w])", r"(?![\w])"
+
+_MALE, _FEMALE = known_names()
+_NAMES = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(_MALE | _FEMALE, key=len, reverse=True))})(?!\w)")
 
 
 class GenderSwap:
     """Two versions of each text that says a gender: the original, and he for she, his for her, Mr for Ms, and so on.
 
-    nouns: also swap common gendered nouns (mother, actress, businessman ...; `words/gendered_nouns.txt`).
-    names: (male names, female names), each replaced by a random name of the other list, the same name alike within a
-        text; `names_in(texts)` finds them in the data. The draw depends on `random_state` and on the text itself only.
+    nouns: also swap common gendered nouns for one person (actress, businessman, a mother of two;
+        `words/gendered_nouns.txt`). They are left in names and compounds ("Lady Gaga", "best man", "man-made"), in the
+        plural, and where they are somebody else's: the subject's relatives stay as they are ("her father"), the partner
+        changes with the subject ("her husband" -> "his wife") unless a name follows.
+    names: (male names, female names); the given name of the person the text is about, at the beginning of a sentence,
+        is replaced by a random one of the other list, alike in all its places. Names of other people, of places and of
+        organisations are left. `names_in(texts)` finds names in the data. The draw depends on `random_state` and on the
+        text itself only.
+
+    `preview(texts)` shows what is swapped and what is left, and why.
 
     "her" is "his" before what somebody owns ("her book") and "him" otherwise ("saw her in Rome"); "his" is "hers"
     where nothing that is owned follows ("a friend of his."). Swapping twice gives the text back, except where
-    English does not: "Mrs" comes back as "Ms", an object pronoun before a noun ("gave him money") as "his",
+    English does not: "Mrs" and "Miss" come back as "Ms", an object pronoun before a noun ("gave him money") as "his",
     and names are drawn anew.
 
     A lexical swap is not a causal counterfactual: it changes the word and nothing of what would follow from it.
@@ -49,18 +73,18 @@ class GenderSwap:
         self.nouns = nouns
         self.names = names
         self.random_state = random_state
-        self._swap = dict(_PRONOUNS) | dict(_TITLES)
+        self._nouns: dict[str, str] = {}
         if nouns:
             for line in word_list("gendered_nouns"):
                 male, female = line.split()
-                self._swap |= {male: female, female: male}
-        self._others = {} if names is None else _other_names(*names)
-        self._unowned = {word for line in word_list("not_after_possessive") for word in line.split()}
-        words = "|".join(re.escape(word) for word in sorted([*self._swap, "his", "her"], key=len, reverse=True))
-        patterns = [f"(?P<word>(?i:{words}))"]
-        if self._others:  # names count only as they are written, so that "will" and "mark" stay
-            patterns.append(f"(?P<name>{'|'.join(re.escape(n) for n in sorted(self._others, key=len, reverse=True))})")
-        self._pattern = re.compile(f"{WORD_START}(?:{'|'.join(patterns)}){WORD_END}")
+                self._nouns |= {male: female, female: male}
+            self._nouns["mom"] = "dad"
+        self._men = frozenset(line.split()[0] for line in word_list("gendered_nouns"))
+        self._swap = _PRONOUNS | _TITLES | self._nouns
+        self._others = {} if names is None else other_names(*names)
+        self._male = frozenset() if names is None else frozenset(names[0])
+        self._name = re.compile(_either(self._others)) if self._others else None
+        self._pattern = re.compile(_either([*_PRONOUNS, *_TITLES, *self._nouns, "his", "her"]), re.IGNORECASE)
 
     def __repr__(self) -> str:
         return f"GenderSwap(nouns={self.nouns}, names={'none' if self.names is None else len(self._others)})"
@@ -81,86 +105,146 @@ class GenderSwap:
 
     def swap(self, text: str) -> str | None:
         """The text with the other gender, or None if it says none."""
-        draw = random.Random(f"{self.random_state}:{text}") if self._others else None
-        drawn: dict[str, str] = {}
+        clean = cleaned(text)
+        sites = [site for site in self.sites(clean) if not site.left]
+        if not sites:
+            return None
+        pieces: list[str] = []
+        end = 0
+        for site in sites:
+            written = self._written(clean, text, site)
+            pieces += [with_article(clean[end : site.start], written), written]
+            end = site.end
+        return "".join([*pieces, clean[end:]])
 
-        def other(match: re.Match[str]) -> str:
-            said = match.group()
-            if draw is not None and match.group("name") is not None:
-                if said not in drawn:
-                    drawn[said] = draw.choice(self._others[said])
-                return drawn[said]
-            word = said.lower()
-            if word in ("his", "her"):
-                owns = self._owns(text, match)
-                return like_case(("her" if owns else "hers") if word == "his" else ("his" if owns else "him"), said)
-            return like_case(self._swap[word], said)
+    def preview(self, texts: Iterable[str], show: int = 12) -> Preview:
+        """What would be swapped in the texts, and what is left and why."""
+        listed, swapped = as_texts(texts), 0
+        changes: list[Change] = []
+        left: list[Change] = []
+        for row, text in enumerate(listed):
+            clean = cleaned(text)
+            sites = self.sites(clean)
+            swapped += any(not site.left for site in sites)
+            for site in sites:
+                written = "" if site.left else self._written(clean, text, site)
+                (left if site.left else changes).append(change(row, clean, site, written))
+        return Preview(tuple(changes), tuple(left), len(listed), swapped, show)
 
-        swapped, count = self._pattern.subn(other, text)
-        return swapped if count else None
+    def sites(self, text: str) -> list[Site]:
+        """Every place that says a gender, also those that are left."""
+        subject = None if self._name is None else subject_name(text, self._name, self._male)
+        others = _NAMES.findall(text) if self._nouns else []
+        left_names = frozenset(name for name in others if name != subject)
+        found = [
+            Site(m.start(), m.end(), m.group(), (0, m.group().lower()), self._left(text, m, subject, left_names))
+            for m in self._pattern.finditer(text)
+        ]
+        if self._name is None:
+            return found
+        for m in self._name.finditer(text):
+            mine = m.group() == subject and not part_of_a_place(text, m.start(), m.end())
+            why = "" if mine else "somebody else, a place or an organisation"
+            found.append(Site(m.start(), m.end(), m.group(), (1, m.group()), why))
+        return sorted(found, key=lambda site: site.start)
 
-    def _owns(self, text: str, match: re.Match[str]) -> bool:
+    def _left(self, text: str, match: re.Match[str], subject: str | None, left_names: frozenset[str]) -> str:
+        """Why the word stays; pronouns never do."""
+        word = match.group().lower()
+        before, after = text[max(0, match.start() - 60) : match.start()], text[match.end() : match.end() + 40]
+        if word in _TITLES:
+            given = re.match(r"\.?\s+([A-ZÀ-Þ][\w-]+)(?=\s+(?:[A-ZÀ-Þ]\.\s+)?[A-ZÀ-Þ][\w-])", after)
+            if given is not None and given[1] != subject:
+                return "a given name follows"  # which says a gender, and stays
+            return "" if _is_title(match.group(), before, after) else "no title"
+        if word not in self._nouns:
+            return ""
+        if re.search(r"[\w]\s?[-‐‑/]\s?$", before) or re.match(r"\s?[-‐‑/]\s?\w", after):
+            return "compound"
+        first = re.search(r"(?:^|[.!?:;]\s+|\n\s*)(?:(?:a|an|the)\s+)?$", before, re.IGNORECASE) is not None
+        if match.group()[:1].isupper() and not match.group().isupper() and not first:
+            return "name"
+        if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after):
+            return "name"
+        if _idiom(word, before, after):
+            return "idiom"
+        owned = _OWNED.search(before) is not None
+        if (owned and word in _RELATIVES) or (word in _PARTNERS | _RELATIVES and _NAMED.match(after)):
+            return "somebody else"
+        called = _CALLED.search(before)
+        if owned and word in _PARTNERS:
+            return ""
+        if any((name in _MALE) == (word in self._men) for name in left_names):
+            return "somebody else"  # it may describe a person whose name stays
+        if (called is not None and called[1] != subject) or _KIN.search(before) is not None:
+            return "somebody else"
+        return ""
+
+    def _written(self, clean: str, text: str, site: Site) -> str:
+        kind, word = site.kind
+        if kind == 1:
+            drawn = [name for name in self._others[word] if name not in text] or self._others[word]
+            return random.Random(f"{self.random_state}:{word}:{text}").choice(drawn)
+        if word in ("his", "her"):
+            owns = self._owns(clean, site)
+            return like_case(("her" if owns else "hers") if word == "his" else ("his" if owns else "him"), site.said)
+        return like_case(self._swap[word], site.said)
+
+    def _owns(self, text: str, site: Site) -> bool:
         """Whether something owned follows the his or her: a word that can begin a noun phrase without article."""
-        follows = re.match(r"\s*[\"“'‘(\[]?(\w[\w'’-]*)", text[match.end() : match.end() + 60])
+        follows = re.match(r"\s*[\"“'‘(\[]?(\w[\w'’-]*)", text[site.end : site.end + 60])
         if follows is None:
             return False
-        before = re.search(r"(\w+)\s*$", text[max(0, match.start() - 20) : match.start()])
+        before = re.search(r"(\w+)\s*$", text[max(0, site.start - 20) : site.start])
         if before is not None and before.group(1).lower() in ("let", "lets", "letting"):
             return False
-        return follows.group(1).lower() not in self._unowned
+        return follows.group(1).lower() not in words_of("not_after_possessive")
 
 
-def names_in(
-    texts: Iterable[str], genders: Iterable[str] | None = None, *, min_count: int = 3, purity: float = 0.95
-) -> tuple[list[str], list[str]]:
-    """(male names, female names) found in the texts, for `GenderSwap(names=...)`.
-
-    Without `genders`, those of about 400 common given names (`words/given_names.txt`) that the texts contain. With
-    the gender of the person each text is about ("male" or "female"), any capitalised word followed by another one (a
-    surname) which at least `min_count` texts contain, at least `purity` of them of one gender, too many to be chance
-    at how common the genders are (1 %).
-
-    >>> names_in(["Anna met John Lee", "as Anna knew"])
-    (['John'], ['Anna'])
-    """
-    listed = as_texts(texts)
-    if genders is None:
-        words = {word for text in listed for word in re.findall(r"[^\W\d_]+", text)}
-        known: dict[str, set[str]] = {sex: set() for sex in _SEXES}
-        for sex, *names in map(str.split, word_list("given_names")):
-            known[sex] |= set(names)
-        return sorted(words & known["male"]), sorted(words & known["female"])
-    sexes = list(genders)
-    if len(listed) != len(sexes):
-        raise ValueError(f"got {len(listed)} texts but {len(sexes)} genders; give one for each text")
-    unknown = sorted({repr(g) for g in sexes if g not in _SEXES})
-    if unknown:
-        raise ValueError(f"genders must be 'male' or 'female', got {', '.join(unknown[:5])}")
-    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    pattern = re.compile(r"(?<![^\s(\"“])([A-ZÀ-Þ][a-zà-ÿ]+)(?=\s+(?:[A-Z]\.?\s+)?[A-ZÀ-Þ][a-zà-ÿ]+)")
-    for text, sex in zip(listed, sexes):
-        for name in set(pattern.findall(text)):
-            counts[name][sex] += 1
-    everybody = Counter(sexes)
-    found: dict[str, list[str]] = {sex: [] for sex in _SEXES}
-    for name, by in counts.items():
-        sex, most = by.most_common(1)[0]
-        n = sum(by.values())
-        if n >= min_count and most >= purity * n and everybody[sex] / len(listed) < 0.01 ** (1 / n):
-            found[sex].append(name)
-    return sorted(found["male"]), sorted(found["female"])
+def _either(words: Iterable[str]) -> str:
+    return f"{_START}(?:{'|'.join(re.escape(word) for word in sorted(words, key=len, reverse=True))}){_END}"
 
 
-def _other_names(male: Sequence[str], female: Sequence[str]) -> dict[str, list[str]]:
-    """For each name the list to draw from; a name of both genders stays as it is."""
-    for names in (male, female):
-        if isinstance(names, str) or len(names) == 0:
-            raise ValueError(f"names must be two lists (male names, female names), neither empty; got {names!r}")
-        for name in names:
-            if not isinstance(name, str) or not name.strip():
-                raise ValueError(f"a name must be a word, got {name!r}")
-    only_male = [n for n in dict.fromkeys(male) if n not in set(female)]
-    only_female = [n for n in dict.fromkeys(female) if n not in set(male)]
-    if not only_male or not only_female:
-        raise ValueError("every name of one list is in the other one too: there is nothing to draw from")
-    return dict.fromkeys(only_male, only_female) | dict.fromkeys(only_female, only_male)
+def _is_title(said: str, before: str, after: str) -> bool:
+    """Mr Smith, MRS. JONES; not "an MR in Accounting", "MS Alliance", "Miss World", "I miss you"."""
+    follows = re.match(r"\.?\s+((?:[A-ZÀ-Þ]\.\s*)*)([A-ZÀ-Þ][\w’'-]*)", after)
+    if follows is None:
+        return said.islower() and said != "miss" and re.match(r"\.\s+\w", after) is not None
+    name = follows[2]
+    if name.lower() in words_of("after_places") | words_of("not_after_possessive") or name in (
+        "World",
+        "Universe",
+        "America",
+        "USA",
+        "Earth",
+    ):
+        return False
+    if said.isupper():  # written all in capitals, or the letters of something else
+        return (
+            said != "MISS"
+            and len(name) > 2
+            and name.isupper()
+            and re.search(r"\b(?:an?|of|in)\s+$", before, re.I) is None
+        )
+    return said[0].isupper()
+
+
+def _idiom(word: str, before: str, after: str) -> bool:
+    """Where a noun is not for a person of that gender."""
+    if word in ("man", "woman") and re.search(
+        r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice)\s+$", before, re.I
+    ):
+        return True
+    if word in ("mother", "father", "sister", "brother", "daughter") and re.match(
+        r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|page|project)\b",
+        after,
+        re.IGNORECASE,
+    ):
+        return True
+    if word == "lady" and re.search(r"\bfirst\s+$", before, re.IGNORECASE):
+        return True
+    if word in ("actor", "man") and re.match(r"\s+(?:model|network|hours?|power|made)\b", after, re.IGNORECASE):
+        return True
+    if word in ("girl", "boy") and re.match(r"\s+(?:scout|scouts|band|group|friday|guide)\b", after, re.IGNORECASE):
+        return True
+    return re.match(r"['’]?s?\s+(?:bug|bird|of the match|overboard|day)\b", after, re.IGNORECASE) is not None

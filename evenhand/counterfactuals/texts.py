@@ -1,21 +1,31 @@
-"""What the lexical swaps share: a checked list of texts, word boundaries, the case of a word, the word lists."""
+"""What the lexical swaps share: a checked list of texts, word boundaries, the case of a word, a or an, word lists."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable
+from functools import cache
 from importlib import resources
+from typing import Any
 
-__all__ = ["as_texts", "like_case", "word_list"]
+__all__ = ["as_texts", "bounded", "cleaned", "like_case", "vowel_sound", "with_article", "word_list"]
 
-# Whole words, also for tokens that begin or end with a sign which is no letter ("c++"), where \b would not do.
-WORD_START, WORD_END = r"(?<!\w)", r"(?!\w)"
+# Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words, so a word there has no border to look for.
+_NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_INVISIBLE = re.compile(r"[\u200b\u2060\ufeff\u00ad]|(?<=[A-Za-zÀ-ɏ])[\u200c\u200d](?=[A-Za-zÀ-ɏ])")
+_ARTICLE = re.compile(r"(?<!\w)(an?)(\s+[\"“'‘(]?)$", re.IGNORECASE)
+_SPELT_OUT = re.compile(r"[A-Z]{2,}(?![a-z])")  # said letter by letter: an LGBT group
 
 
 def as_texts(texts: Iterable[str]) -> list[str]:
-    """The texts as a list; anything that is not a string is refused by its position."""
+    """The texts as a list: of a list, an array, a column (pandas, polars, Arrow) or a frame with one column.
+
+    Anything that is not a string is refused by its position.
+    """
     if isinstance(texts, (str, bytes)):
         raise TypeError("expected a list of texts, got a single string; wrap it: [text]")
-    listed = list(texts)
+    listed = list(_column(texts))
     for i, text in enumerate(listed):
         if not isinstance(text, str):
             raise TypeError(
@@ -23,6 +33,42 @@ def as_texts(texts: Iterable[str]) -> list[str]:
                 "drop missing texts or replace them by ''"
             )
     return listed
+
+
+def _column(texts: Any) -> Iterable[Any]:
+    """A frame is its one column, not the names of its columns; a column of Arrow gives Python strings."""
+    names = getattr(texts, "column_names", None) or getattr(texts, "columns", None)
+    if names is not None and hasattr(texts, "shape"):
+        if len(names) != 1:
+            raise TypeError(
+                f"expected one column of texts, got a table with {len(names)} columns; choose one: table['column']"
+            )
+        texts = texts[names[0]]
+    if hasattr(texts, "to_pylist"):
+        return list(texts.to_pylist())
+    if getattr(texts, "ndim", 1) == 2 and texts.shape[1] == 1:
+        return list(texts[:, 0])
+    return list(texts)
+
+
+def cleaned(text: str) -> str:
+    """The text with composed characters and without invisible ones, so that neither hides a word.
+
+    >>> cleaned("g\\u200bay cafe\\u0301") == "gay café"
+    True
+    """
+    composed = unicodedata.normalize("NFC", text) if not text.isascii() else text
+    return _INVISIBLE.sub("", composed)
+
+
+def bounded(word: str) -> str:
+    """A pattern for the word as a whole word, any white space or a hyphen between its parts.
+
+    Also for words that begin or end with a sign which is no letter ("c++"), where \\b would not do.
+    """
+    start = "" if re.match(f"[{_NO_SPACES}]", word) else r"(?<!\w)"
+    end = "" if re.search(f"[{_NO_SPACES}]$", word) else r"(?!\w)"
+    return start + r"(?:\s+|-)".join(re.escape(part) for part in word.split(" ")) + end
 
 
 def like_case(word: str, pattern: str) -> str:
@@ -43,8 +89,45 @@ def like_case(word: str, pattern: str) -> str:
     return word[:1].upper() + word[1:]
 
 
+def vowel_sound(word: str) -> bool:
+    """Whether the word takes "an".
+
+    >>> [vowel_sound(word) for word in ("old", "european", "LGBT", "hour", "unit", "gay")]
+    [True, False, True, True, False, False]
+    """
+    if _SPELT_OUT.match(word):
+        return word[0] in "AEFHILMNORSX"
+    lowered = word.lower()
+    if re.match(r"eu|u[bcfhjkqrst][aeiou]|uni(?!n)|one\b|once\b|ewe", lowered):
+        return False
+    return lowered.startswith(("a", "e", "i", "o", "u", "hour", "honest", "honor", "honour", "heir"))
+
+
+def with_article(before: str, word: str) -> str:
+    """The text before `word`, its last word "a" or "an" as the word wants it.
+
+    >>> with_article("She is an ", "gay")
+    'She is a '
+    """
+    tail = before[-12:]  # the article is at the end; a search from the beginning of a long text would be slow
+    found = _ARTICLE.search(tail)
+    if found is None or not word[:1].isalpha():
+        return before
+    article = "an" if vowel_sound(word) else "a"
+    said = found[1]
+    written = article.upper() if len(said) == 2 and said.isupper() else said[0] + article[1:]
+    return before[: len(before) - len(tail) + found.start()] + written + found[2]
+
+
+@cache
 def word_list(name: str) -> list[str]:
     """The lines of `words/<name>.txt`, without blank lines and # comments."""
     text = (resources.files("evenhand.counterfactuals") / "words" / f"{name}.txt").read_text(encoding="utf-8")
     lines = (line.split("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
+
+
+@cache
+def words_of(name: str) -> frozenset[str]:
+    """All words of a list, several on a line."""
+    return frozenset(word for line in word_list(name) for word in line.split())

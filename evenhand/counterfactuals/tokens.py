@@ -4,38 +4,44 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from evenhand.counterfactuals.texts import WORD_END, WORD_START, as_texts, like_case, word_list
+from evenhand.counterfactuals.context import left_because
+from evenhand.counterfactuals.identities import capitalised, forms_of, known
+from evenhand.counterfactuals.preview import Change, Preview, Site, change
+from evenhand.counterfactuals.texts import as_texts, bounded, cleaned, like_case, with_article, words_of
 from evenhand.variations import Variations
 
-__all__ = ["TokenSwap", "identity_tokens"]
+__all__ = ["TokenSwap"]
 
-
-def identity_tokens() -> list[str]:
-    """The 50 identity tokens of Dixon et al. 2018 (Apache-2.0), spelt as published ("millenial"); three have two words.
-
-    >>> len(identity_tokens()), identity_tokens()[:3]
-    (50, ['lesbian', 'gay', 'bisexual'])
-    """
-    return word_list("identity_tokens")
+_GAP, _WORD = re.compile(r"\s+"), re.compile(r"\w+")
 
 
 class TokenSwap:
     """Versions of texts in which the tokens they mention are replaced by each other token.
 
-    tokens: words, or several words ("african american", which also matches "African-American"). Only whole words
-        match, in any case, the longest token first; a replacement is written in the case of what it replaces.
-    plurals: also match "lesbians" and write "blacks"; by regular English rules.
-    sample: None for every other token (m = len(tokens) versions); a number for that many random ones
-        (m = 1 + sample), as counterfactual logit pairing draws them. The draw depends on
-        `random_state` and on the text itself only.
+    tokens: words, or several words ("african american", which also matches "African-American"); or categories,
+        name -> words (`identity_categories()`), and then a token is replaced by those of its own category only. Whole
+        words match, in any case, the longest first, and neither zero-width nor decomposed characters hide one. A
+        replacement is written in the case of what it replaces, "a" and "an" follow it, and where a noun stood ("a
+        lesbian", "Jews") it is one ("a deaf person", "Muslims").
+    plurals: also match "lesbians" and write "blacks"; by regular English rules for tokens outside the 50.
+    everywhere: replace a token wherever it stands. By default English rules leave it where it is not about people
+        (idioms, compounds, names, ages: "black market", "97-year-old", "Barry White", "straight away");
+        `preview(texts)` shows what is swapped and what is left, and why. Tokens of your own have no such rules.
+    insults: also replace a token that is the insult itself ("you are so gay"); without the word another thing is said.
+    neutral: a last version in which the token is left out: "a gay man" -> "a man", "Muslims" -> "people".
+    passage: None, or a number of words: of a longer text only so many around its first token are taken, also in
+        version 0. An encoder reads the beginning of a text and cannot see a swap that lies beyond its cut.
+    sample: None for every other token; a number for that many random ones, as counterfactual logit pairing draws them.
+        The draw depends on `random_state` and on the text itself only.
 
     Version 0 is the original, then one version for each other token in the order of the list. A text with several
-    tokens has all of them replaced by the one token of the version, and its first token is the one which is not
-    "other". Texts without any token have no versions and are not in `rows`.
+    tokens has all of them (of the category of the first) replaced by the one token of the version, and its first token
+    is the one which is not "other". A category with fewer tokens than the largest repeats its versions in turn. Texts
+    without any token have no versions and are not in `rows`.
 
     A lexical swap is not a causal counterfactual: it changes the word and nothing of what would follow from it.
 
@@ -47,95 +53,218 @@ class TokenSwap:
     """
 
     def __init__(
-        self, tokens: Iterable[str], *, plurals: bool = False, sample: int | None = None, random_state: int = 0
+        self,
+        tokens: Iterable[str] | Mapping[str, Iterable[str]],
+        *,
+        plurals: bool = True,
+        everywhere: bool = False,
+        insults: bool = False,
+        neutral: bool = False,
+        passage: int | None = None,
+        sample: int | None = None,
+        random_state: int = 0,
     ) -> None:
-        self.tokens = _checked(tokens)
-        self.plurals = plurals
-        self.sample = sample
-        self.random_state = random_state
-        others = len(self.tokens) - 1
+        self.categories = (
+            {name: _checked(some, f"category {name!r}: ") for name, some in tokens.items()}
+            if isinstance(tokens, Mapping)
+            else {"": _checked(tokens)}
+        )
+        self.tokens = _checked([token for some in self.categories.values() for token in some])
+        self.plurals, self.everywhere, self.insults, self.neutral = plurals, everywhere, insults, neutral
+        self.passage, self.sample, self.random_state = passage, sample, random_state
+        if passage is not None and passage < 3:
+            raise ValueError(f"passage must be at least 3 words, or None for whole texts; got {passage!r}")
+        others = max(map(len, self.categories.values())) - 1
         if sample is not None and not 1 <= sample <= others:
             raise ValueError(
                 f"sample must be between 1 and {others}, the number of other tokens, or None; got {sample!r}"
             )
-        self._forms = [self.tokens, [_plural(token) for token in self.tokens]] if plurals else [self.tokens]
+        self._m = 1 + (others if sample is None else sample) + int(neutral)
+        self._forms = [forms_of(token) for token in self.tokens]
+        self._category = [name for name, some in self.categories.items() for _ in some]
         # One group for each form, longest first: the group which matched says which token it was, whatever the case.
-        spelt = [(form, (i, kind)) for kind, forms in enumerate(self._forms) for i, form in enumerate(forms)]
-        spelt.sort(key=lambda pair: len(pair[0]), reverse=True)
-        self._which = [token for _, token in spelt]
-        alternatives = "|".join(f"({_any_gap(form)})" for form, _ in spelt)
-        self._pattern = re.compile(f"{WORD_START}(?:{alternatives}){WORD_END}", re.IGNORECASE)
+        spelt = {form.adjective.lower(): (i, "adjective") for i, form in enumerate(self._forms)}
+        for i, form in enumerate(self._forms):
+            if " person" not in form.noun:
+                spelt.setdefault(form.noun.lower(), (i, "noun"))
+            if plurals and " people" not in form.plural:
+                spelt.setdefault(form.plural.lower(), (i, "plural"))
+        ordered = sorted(spelt.items(), key=lambda pair: len(pair[0]), reverse=True)
+        self._which = [token for _, token in ordered]
+        self._pattern = re.compile("|".join(f"({bounded(form)})" for form, _ in ordered), re.IGNORECASE)
 
     def __repr__(self) -> str:
-        return f"TokenSwap({len(self.tokens)} tokens, plurals={self.plurals}, sample={self.sample})"
+        kinds = f" in {len(self.categories)} categories" if len(self.categories) > 1 else ""
+        return f"TokenSwap({len(self.tokens)} tokens{kinds}, plurals={self.plurals}, sample={self.sample})"
 
     def __call__(self, texts: Iterable[str]) -> Variations:
         """The versions of the texts that mention a token: values (g, m) of strings, rows (g,)."""
         values: list[list[str]] = []
         rows: list[int] = []
         for row, text in enumerate(as_texts(texts)):
-            pieces, found = self._split(text)
-            if not found:
-                continue
-            others = [i for i in range(len(self.tokens)) if i != found[0][1][0]]
-            if self.sample is not None:
-                drawn = random.Random(f"{self.random_state}:{text}").sample(others, self.sample)
-                others = sorted(drawn)
-            values.append([text, *(self._join(pieces, found, other) for other in others)])
-            rows.append(row)
-        m = len(self.tokens) if self.sample is None else 1 + self.sample
-        table = np.empty((len(values), m), dtype=object)
+            versions = self._versions(text)
+            if versions:
+                values.append(versions)
+                rows.append(row)
+        table = np.empty((len(values), self._m), dtype=object)
         for i, versions in enumerate(values):
             table[i] = versions
         return Variations(table, np.array(rows, dtype=np.intp))
 
     def mentioned(self, texts: Iterable[str]) -> list[set[str]]:
         """Which of the tokens each text mentions, for example to form groups of texts."""
-        return [{self.tokens[i] for _, (i, _) in self._split(text)[1]} for text in as_texts(texts)]
+        return [
+            {self.tokens[site.kind[0]] for site in self.sites(cleaned(text)) if not site.left}
+            for text in as_texts(texts)
+        ]
 
-    def _split(self, text: str) -> tuple[list[str], list[tuple[str, tuple[int, int]]]]:
-        """The pieces between the matches, and for each match its text and (token number, 0 singular or 1 plural)."""
-        pieces, found, end = [], [], 0
+    def preview(self, texts: Iterable[str], show: int = 12) -> Preview:
+        """What would be swapped in the texts, and what is left and why; each change is shown with one replacement."""
+        listed, swapped = as_texts(texts), 0
+        changes: list[Change] = []
+        left: list[Change] = []
+        for row, text in enumerate(listed):
+            clean = cleaned(text)
+            sites = self.sites(clean)
+            about = [site for site in sites if not site.left]
+            swapped += bool(about)
+            other = self._others(text, about[0].kind[0])[0] if about else 0
+            first = self._category[about[0].kind[0]] if about else ""
+            for site in sites:
+                if site.left:
+                    left.append(change(row, clean, site, ""))
+                elif self._category[site.kind[0]] == first:
+                    changes.append(change(row, clean, site, self._written(clean, site, other)))
+        return Preview(tuple(changes), tuple(left), len(listed), swapped, show)
+
+    def sites(self, text: str) -> list[Site]:
+        """Every place where a token stands, also those that are left."""
+        found = []
         for match in self._pattern.finditer(text):
-            pieces.append(text[end : match.start()])
             assert match.lastindex is not None  # the pattern is an alternative of groups: one of them matched
-            found.append((match.group(), self._which[match.lastindex - 1]))
-            end = match.end()
-        return [*pieces, text[end:]], found
+            token, form = self._which[match.lastindex - 1]
+            left = "" if self.everywhere else self._left(text, match, token, form)
+            if form == "adjective" and not left:
+                form = _form_here(text, match.start(), match.end())
+            found.append(Site(match.start(), match.end(), match.group(), (token, form), left))
+        return found
 
-    def _join(self, pieces: list[str], found: list[tuple[str, tuple[int, int]]], other: int) -> str:
-        swapped = [like_case(self._forms[kind][other], said) for said, (_, kind) in found]
-        return "".join(part for pair in zip(pieces, [*swapped, ""]) for part in pair)
+    def _left(self, text: str, match: re.Match[str], token: int, form: str) -> str:
+        name = self.tokens[token].lower()
+        if not known(name):
+            return ""
+        return left_because(text, match.start(), match.end(), name, plural=form == "plural", insults=self.insults)
+
+    def _versions(self, text: str) -> list[str]:
+        clean = cleaned(text)
+        sites = [site for site in self.sites(clean) if not site.left]
+        if not sites:
+            return []
+        if self.passage is not None:
+            start, end = _around(clean, sites[0], self.passage)
+            if (start, end) != (0, len(clean)):
+                text = clean = clean[start:end]
+                sites = [site for site in self.sites(clean) if not site.left] or []
+            if not sites:
+                return []
+        first = sites[0].kind[0]
+        sites = [site for site in sites if self._category[site.kind[0]] == self._category[first]]
+        others = self._others(text, first)
+        turns = [others[i % len(others)] for i in range(self._m - 1 - int(self.neutral))]
+        versions = [text, *(self._join(clean, sites, other) for other in turns)]
+        return [*versions, self._join(clean, sites, None)] if self.neutral else versions
+
+    def _others(self, text: str, first: int) -> list[int]:
+        others = [i for i, name in enumerate(self._category) if i != first and name == self._category[first]]
+        if self.sample is None or self.sample >= len(others):
+            return others
+        return sorted(random.Random(f"{self.random_state}:{text}").sample(others, self.sample))
+
+    def _join(self, text: str, sites: list[Site], other: int | None) -> str:
+        """The text with token number `other` at each site, or with none."""
+        pieces: list[str] = []
+        end = 0
+        for site in sites:
+            said = self._neutral(text, site) if other is None else self._written(text, site, other)
+            before, end = text[end : site.start], site.end
+            if said:
+                pieces += [with_article(before, said), said]
+                continue
+            gap = _GAP.match(text, end)  # leave out the space after it too, and let "a" or "an" follow the next word
+            end += len(gap[0]) if gap is not None else 0
+            following = _WORD.match(text, end)
+            pieces.append(with_article(before, following[0] if following is not None else ""))
+        return "".join([*pieces, text[end:]])
+
+    def _written(self, text: str, site: Site, other: int) -> str:
+        token, form = site.kind
+        new, old = self._forms[other], self._forms[token]
+        word = str(getattr(new, form))
+        said = site.said
+        if said.islower():
+            return capitalised(word) if new.proper and not old.proper and not text.islower() else word
+        if not said.isupper() or old.adjective.lower().startswith("lgbt"):
+            if new.proper:
+                return capitalised(word)
+            if old.proper and _within(text, site):
+                return word  # "the Muslim man" -> "the gay man"
+        return like_case(word, said)
+
+    def _neutral(self, text: str, site: Site) -> str:
+        """What stands for nobody in particular: people, a person, or nothing before a noun."""
+        word = {"plural": "people", "noun": "person"}.get(site.kind[1], "")
+        return (
+            word
+            if self._forms[site.kind[0]].proper and not site.said.isupper() and _within(text, site)
+            else (like_case(word, site.said))
+        )
 
 
-def _checked(tokens: Iterable[str]) -> list[str]:
+def _within(text: str, site: Site) -> bool:
+    """Whether the site stands inside a sentence, not at its beginning."""
+    return re.search(r"[^.!?:\n\s=][\s\"“(]*$", text[max(0, site.start - 9) : site.start]) is not None
+
+
+def _around(text: str, site: Site, words: int) -> tuple[int, int]:
+    """Where the passage of so many words around the site begins and ends; the whole text if it has no more."""
+    spans = [match.span() for match in re.finditer(r"\S+", text)]
+    if len(spans) <= words:
+        return 0, len(text)
+    at = sum(1 for start, _ in spans if start <= site.start) - 1
+    first = min(max(0, at - words // 2), len(spans) - words)
+    return spans[first][0], spans[first + words - 1][1]
+
+
+def _form_here(text: str, start: int, end: int) -> str:
+    """An adjective that stands as a noun: "is a lesbian.", "the deaf are"."""
+    before = re.search(
+        r"\b(an?|the|every|another|one|some|no|that|this)\s+(?:\w+ly\s+)?$", text[max(0, start - 24) : start], re.I
+    )
+    if before is None:
+        return "adjective"
+    after = re.match(r"\s+([\w'’]+)", text[end : end + 24])
+    ends = after is None or after[1].lower() in words_of("not_after_possessive")
+    if not ends:
+        return "adjective"
+    article, verb = before[1].lower(), "" if after is None else after[1].lower()
+    if article not in ("the", "some", "no", "that", "this"):
+        return "noun"
+    return "plural" if article == "the" and verb in ("are", "were", "have", "do", "who") else "adjective"
+
+
+def _checked(tokens: Iterable[str], where: str = "") -> list[str]:
     if isinstance(tokens, str):
-        raise TypeError("expected a list of tokens, got a single string")
+        raise TypeError(f"{where}expected a list of tokens, got a single string")
     listed: list[str] = []
     for token in tokens:
         if not isinstance(token, str) or not token.strip():
-            raise ValueError(f"token {len(listed)} is {token!r}, expected a word; remove it from the list")
-        listed.append(" ".join(token.split()))
+            raise ValueError(f"{where}token {len(listed)} is {token!r}, expected a word; remove it from the list")
+        listed.append(" ".join(cleaned(token).split()))
     seen: set[str] = set()
     for token in listed:
         if token.casefold() in seen:
-            raise ValueError(f"token {token!r} comes more than once (case does not count); list each token once")
+            raise ValueError(f"{where}token {token!r} comes more than once (case does not count); list each token once")
         seen.add(token.casefold())
     if len(listed) < 2:
-        raise ValueError(f"a swap needs at least two tokens, got {listed}")
+        raise ValueError(f"{where}a swap needs at least two tokens, got {listed}")
     return listed
-
-
-def _any_gap(token: str) -> str:
-    """A pattern for the token as it stands, with any white space or a hyphen between its words."""
-    return r"(?:\s+|-)".join(re.escape(word) for word in token.split(" "))
-
-
-def _plural(token: str) -> str:
-    if re.search(r"ese$", token, re.IGNORECASE):  # the Chinese, the Japanese
-        return token
-    if re.search(r"(?:s|x|z|ch|sh)$", token, re.IGNORECASE):
-        return f"{token}es"
-    if re.search(r"[^aeiou\W]y$", token, re.IGNORECASE):
-        return f"{token[:-1]}ies"
-    return f"{token}s"

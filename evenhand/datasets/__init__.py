@@ -2,6 +2,7 @@
 
 from evenhand.datasets.adult import Split, Table, adult, adult_frame
 from evenhand.datasets.bios import Biographies, bias_in_bios
+from evenhand.datasets.mentions import mentions
 from evenhand.datasets.synthetic import synthetic
 from evenhand.datasets.templates import templates
 from evenhand.datasets.toxicity import Comments, civil_comments, jigsaw_toxicity
@@ -16,6 +17,7 @@ __all__ = [
     "bias_in_bios",
     "civil_comments",
     "jigsaw_toxicity",
+    "mentions",
     "synthetic",
     "templates",
 ]

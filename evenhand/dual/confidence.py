@@ -77,6 +77,15 @@ def clopper_pearson_lower(count: int, n: int, alpha: float) -> float:
     return 0.0 if count == 0 else float(betaincinv(count, n - count + 1, alpha))
 
 
+def check_statement(eps: float, confidence: float) -> None:
+    """Whether a statement at this eps and confidence makes sense."""
+    if not (math.isfinite(eps) and eps >= 0):
+        raise ValueError(f"eps must be a finite number, at least 0 (a squared fair distance); got {eps}")
+    if not 0 < confidence < 1:
+        hint = f"; for {confidence:g} % give confidence={confidence / 100:g}" if 1 < confidence < 100 else ""
+        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}{hint}")
+
+
 def _check_count(count: int, n: int, alpha: float) -> None:
     if not (0 <= count <= n and n > 0 and 0 < alpha < 1):
         raise ValueError(f"expected 0 <= count <= n, n > 0 and 0 < alpha < 1; got count={count}, n={n}, alpha={alpha}")

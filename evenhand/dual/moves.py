@@ -54,7 +54,7 @@ def choose_move(d_y: Array, d_x: Array, eps: float) -> FixedMove:
 
     caps = [0.0] if eps == 0 else [0.0, 2 * eps, 10 * eps, 50 * eps, 250 * eps]
     positive = d_x[d_x > 0]
-    scale = float(d_y.max()) / max(float(np.median(positive)) if positive.size else 1.0, 1e-12)
+    scale = float(d_y.max()) / (float(np.median(positive)) if positive.size else 1.0)
     best, best_value = FixedMove(0.0, 0.0, 0.0), 0.0
     for cap in caps:
         for lam in scale * np.logspace(-4, 3, 57) if cap > 0 else [0.0]:

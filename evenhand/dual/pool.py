@@ -76,25 +76,31 @@ class Pool:
             last = self._maximisers(lam)
             return float(d_y[last].sum() / self.n), float(eps - d_x[last].sum() / self.n)
 
-        low, high = 0.0, 1.0
-        at_low = line(low)
+        low, high = 0.0, self._steepest()
+        at_low, at_high = line(low), line(high)
         if at_low[1] >= 0:
             return PoolValue(at_low[0], 0.0)
-        while (at_high := line(high))[1] < 0:
-            low, at_low, high = high, at_high, 2 * high
-            if high > 1e15:  # eps = 0: the infimum is reached as lam grows
-                return PoolValue(at_high[0] + at_high[1] * high, high)
+        if at_high[1] <= 0:  # eps = 0: only what is free counts, and every lam from here on says so
+            return PoolValue(at_high[0] + at_high[1] * high, high)
         while True:  # the two lines cross at the minimum, or a third line lies above their crossing
             lam = (at_high[0] - at_low[0]) / (at_low[1] - at_high[1])
             crossing = at_low[0] + at_low[1] * lam
             middle = line(lam)
             value = middle[0] + middle[1] * lam
-            if not low < lam < high or value <= crossing + 1e-14 * (1 + abs(crossing)):
-                return PoolValue(crossing, min(max(lam, low), high))
+            if not low < lam < high or value <= crossing + 1e-14 * (at_low[0] + abs(at_low[1] * lam)):
+                return PoolValue(max(crossing, 0.0), min(max(lam, low), high))
             if middle[1] < 0:
                 low, at_low = lam, middle
             else:
                 high, at_high = lam, middle
+
+    def _steepest(self) -> float:
+        """A lam at which nobody pays for anything: above every d_Y / d_X."""
+        d_y, d_x = _joined(self._d_y), _joined(self._d_x)
+        paid = d_x > 0
+        with np.errstate(over="ignore"):
+            steepest = float((d_y[paid] / d_x[paid]).max(initial=0.0))
+        return min(2 * steepest, 1e300) if steepest > 0 else 1.0
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:

@@ -7,44 +7,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.dual.order import SEED, shuffled
 from evenhand.dual.pool import PoolValue, checked_distances, envelope
 
 
 class BlockMeans:
-    """Values of independent people, for a confidence bound, in at most ``limit`` numbers.
+    """Values of independent people, for a confidence bound, in at most ``limit`` numbers, whatever order they come in.
 
-    Beyond ``limit`` people, neighbours are averaged in blocks of two, then four, and so on. Means of blocks of one size
-    are independent, lie in the same range and have the same expectation, so every confidence bound for a mean holds
-    for them; one that follows the variance, which falls as the number does, is hardly wider. The size of the blocks
-    depends on the number of people only, never on their values; people of a last, unfilled block take no part.
+    Up to ``limit`` people: their values, shuffled. Beyond, everybody goes into one of ``limit`` blocks drawn at random.
+    Who is in which block has nothing to do with the values or their order, so that the means of the blocks are
+    independent, lie in the same range and have the same expectation: every confidence bound for a mean holds for them;
+    one that follows the variance, which falls as the number does, is hardly wider.
     """
 
-    def __init__(self, limit: int = 2**17) -> None:
-        if limit < 2 or limit % 2:
-            raise ValueError(f"limit must be an even number, at least 2; got {limit}")
-        self.limit, self.block, self.n, self.total = limit, 1, 0, 0.0
-        self._blocks: list[NDArray[np.float64]] = []
-        self._stored = 0
-        self._rest = np.zeros(0)  # fewer than a block
+    def __init__(self, limit: int = 2**20) -> None:
+        if limit < 1:
+            raise ValueError(f"limit must be at least 1; got {limit}")
+        self.limit, self.n, self.total = limit, 0, 0.0
+        self._kept: list[NDArray[np.float64]] = []
+        self._sums, self._counts = np.zeros(0), np.zeros(0)
+        self._draws = np.random.default_rng(SEED)
 
     def add(self, values: ArrayLike) -> None:
         fresh = np.asarray(values, dtype=np.float64).ravel()
         self.n += len(fresh)
         self.total += float(fresh.sum())
-        fresh = np.concatenate([self._rest, fresh])
-        while len(fresh):
-            room = (self.limit - self._stored) * self.block
-            whole = min(len(fresh), room) // self.block * self.block
-            if whole:
-                self._blocks.append(fresh[:whole].reshape(-1, self.block).mean(axis=1))
-                self._stored += whole // self.block
-            fresh = fresh[whole:]
-            if self._stored < self.limit:
-                break
-            if len(fresh):  # full, and more to come
-                self._blocks = [np.concatenate(self._blocks).reshape(-1, 2).mean(axis=1)]
-                self._stored, self.block = self._stored // 2, 2 * self.block
-        self._rest = fresh
+        if self.n <= self.limit:
+            self._kept.append(fresh)
+            return
+        if not len(self._sums):  # full: from now on in blocks
+            self._sums, self._counts = np.zeros(self.limit), np.zeros(self.limit)
+            fresh, self._kept = np.concatenate([*self._kept, fresh]), []
+        block = (self._draws.random(len(fresh)) * self.limit).astype(np.intp)
+        self._sums += np.bincount(block, fresh, minlength=self.limit)
+        self._counts += np.bincount(block, minlength=self.limit)
 
     @property
     def mean(self) -> float:
@@ -53,8 +49,12 @@ class BlockMeans:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The values themselves up to ``limit`` people, means of blocks beyond."""
-        return np.concatenate([*self._blocks, np.zeros(0)])
+        """The values themselves up to ``limit`` people, means of blocks beyond, in an order of their own."""
+        if len(self._sums):
+            filled = self._counts > 0
+            return np.asarray(self._sums[filled] / self._counts[filled])
+        together = np.concatenate([*self._kept, np.zeros(0)])
+        return np.asarray(together[shuffled(len(together))])
 
 
 class StreamedPool:

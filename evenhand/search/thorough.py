@@ -42,7 +42,9 @@ class Attack:
 
     def d_x(self, delta: Tensor) -> Tensor:
         cost = self.geometry.d_x(delta)
-        return torch.where(cost < 1e-13, torch.zeros_like(cost), cost)  # free moves cost nothing but rounding
+        size = self.geometry.sigma.diagonal().max() * self.geometry.box.low.abs().maximum(self.geometry.box.high.abs())
+        rounding = (16 * torch.finfo(torch.float64).eps) ** 2 * size.square().sum()
+        return torch.where(cost <= rounding, torch.zeros_like(cost), cost)  # free moves cost nothing but rounding
 
     def first_candidates(self, x: Tensor, eps: float) -> Tensor:
         """Candidates that need no gradient: (n, m, d)."""

@@ -62,15 +62,34 @@ class SentenceEncoder:
         self.save_every = save_every
         self.progress = progress
         self.encoded = 0
-        self.model = _load(self.name, device)
+        self.device, self.cache = device, cache
+        self._open(max_length)
+
+    def _open(self, max_length: int | None) -> None:
+        self.model = _load(self.name, self.device)
         own = self.model.max_seq_length
         self.max_length = int(own if max_length is None else max_length if own is None else min(max_length, own))
         dimension = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
         self.dimension = int(dimension())
+        self.fingerprint = _fingerprint(self.model, self.max_length)
         self._store: _Store | None = None
-        if cache is not False:
-            root = cache_directory() if cache is None or cache is True else Path(cache)
-            self._store = _Store(root / "embeddings" / _fingerprint(self.model, self.max_length), self.dimension)
+        if self.cache is not False:
+            root = cache_directory() if self.cache is None or self.cache is True else Path(self.cache)
+            self._store = _Store(root / "embeddings" / self.fingerprint, self.dimension)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy or a pickle holds the encoder by reference, name and hash: neither its weights nor its cache."""
+        return {name: value for name, value in vars(self).items() if name not in ("model", "_store")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        said = self.fingerprint
+        self._open(self.max_length)
+        if self.fingerprint != said:
+            raise ValueError(
+                f"the encoder {self.name!r} is not the one that was saved: its weights, vocabulary or cut differ "
+                f"(hash {self.fingerprint} instead of {said}); install the version the model was trained with"
+            )
 
     def __repr__(self) -> str:
         return f"SentenceEncoder({self.name!r}, max_length={self.max_length}, dimension={self.dimension})"

@@ -119,7 +119,9 @@ def test_nets_audit_below_certificate_and_grid_truth_inside(hidden):
 def test_the_interval_is_chosen_beforehand_and_only_one_is_used(interval):
     cert = certify(linear_model(), people(200), METRIC, EPS, BOX, x_tune=people(40, 1), interval=interval, **QUICK)
     values = np.minimum(cert.each_high - cert.lam * EPS, cert.r_lam_max)
-    assert cert.upper == pytest.approx(cert.lam * EPS + interval(values, cert.r_lam_max, 0.025))
+    stated = cert.lam * EPS + interval(values, cert.r_lam_max, 0.025)
+    assert cert.upper == pytest.approx(min(stated, cert.delta_everywhere))
+    assert stated < cert.delta_everywhere
 
 
 def test_a_persons_bound_does_not_depend_on_the_other_held_out_people():
@@ -178,6 +180,12 @@ def test_rows_outside_the_bounds_are_counted_and_refused():
 
 
 def test_models_that_cannot_be_certified_are_refused_with_the_reason():
+    class Shifted(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x) ** 2
+
+    with pytest.raises(CannotCertify, match="forward of its own"):
+        certify(Shifted(nn.Linear(3, 2)), net_people(60), NET_METRIC, EPS, NET_BOX)
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     with pytest.raises(CannotCertify, match=r"Tanh; audit\(\) gives a lower bound"):
         certify(model, net_people(60), NET_METRIC, EPS, NET_BOX)
@@ -240,13 +248,101 @@ def test_one_hot_blocks_hold_for_the_discrete_set():
         certify(model, np.full((60, 4), 0.3), metric, EPS, box, x_tune=x[60:], **QUICK)
 
 
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_the_order_of_the_rows_does_not_matter(order):
+    x = people(400, 7)
+    rows = np.argsort(np.abs(x[:, 0]) * (1 if order == "ascending" else -1))
+    quick = {"tune_steps": 10, "tune_rows": 15, "rounds": 4}
+    cert = certify(linear_model(), x[rows], METRIC, EPS, BOX, **quick)  # a fifth tunes: no longer the first one
+    assert cert.lower <= exact(people(200_000, 9)) <= cert.upper
+    assert cert.n == len(cert.rows) == 320
+    shown = (A * (1 + np.abs(x[rows][cert.rows, 0])) + C * np.sqrt(EPS)) ** 2  # each_high is about these rows
+    assert (cert.each_high >= shown - 1e-9).all()
+    assert np.corrcoef(cert.each_high, shown)[0, 1] > 0.99
+
+
+def test_statements_that_make_no_sense_are_refused():
+    for change, says in (({"eps": -1}, "eps must be"), ({"confidence": 95}, "0.95"), ({"confidence": 1}, "strictly")):
+        given = {"eps": EPS, **change}
+        with pytest.raises(ValueError, match=says):
+            certify(linear_model(), people(60), METRIC, bounds=BOX, x_tune=people(20, 1), **given)
+        with pytest.raises(ValueError, match=says):
+            certify(linear_model(), Variations(np.zeros((9, 2, 2)), np.arange(9)), None, d_y_max=1.0, **given)
+
+
+def test_upper_is_never_above_what_holds_everywhere():
+    cert = certify(
+        linear_model(), people(12), METRIC, EPS, BOX, x_tune=people(20, 1), interval=hoeffding_upper, **QUICK
+    )
+    assert cert.upper <= cert.delta_everywhere
+    wide = certify(linear_model(), people(12), METRIC, 100.0, BOX, x_tune=people(20, 1), **QUICK)
+    largest = (2 * A + 18 * C) ** 2  # the outputs of the box differ by no more than that
+    assert wide.upper <= wide.delta_everywhere <= largest * (1 + 1e-9)
+
+
+OBLIQUE = np.array([0.36, 0.48, 0.8])
+
+
+def slanted_versions(n, seed=0, scale=1.0):
+    """Versions along the oblique direction, which cost nothing, and one that costs something."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 1, 3)) * 3
+    free = x + rng.normal(size=(n, 3, 1)) * 5 * OBLIQUE
+    return scale * np.concatenate([x, free, x + rng.normal(size=(n, 1, 3))], 1)
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e6])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_finite_sets_know_that_oblique_moves_are_free(kind, scale):
+    metric = FairMetric(torch.tensor(OBLIQUE[:, None].astype(kind)))  # float32: the direction is off by rounding
+    values, weight = slanted_versions(200, scale=scale).astype(kind), torch.tensor([[0.3], [-0.2], [0.1]]) / scale
+    model = nn.Linear(3, 1).double()
+    with torch.no_grad():
+        model.weight.copy_(weight.T)
+    cert = certify(model, Variations(values, np.arange(200)), metric, 0.0, output_distance=squared_error, d_y_max=1e3)
+    d_y = ((values[:, :1] - values) @ weight.double().numpy())[..., 0] ** 2
+    free = d_y[cert.rows][:, :4].max(1).mean()  # version 4 costs something
+    assert free > 0.1
+    assert cert.r_low == pytest.approx(free, rel=1e-5)
+    assert cert.r_high == pytest.approx(free, rel=1e-5)
+    assert cert.r_low <= cert.r_high
+    assert cert.lower <= cert.upper
+
+
+def test_finite_sets_cover_in_every_order():
+    values = slanted_versions(300, 3)
+    model = net(5)
+    metric = FairMetric(torch.tensor(OBLIQUE[:, None]))
+    with torch.no_grad():
+        p = model(torch.tensor(slanted_versions(50_000, 9), dtype=torch.float32)).softmax(-1)
+    truth = 0.5 * (p[:, :1] - p).abs().sum(-1)[:, :4].amax(1).mean().item()
+    with torch.no_grad():
+        p = model(torch.tensor(values, dtype=torch.float32)).softmax(-1)
+    order = np.argsort((0.5 * (p[:, :1] - p).abs().sum(-1)[:, :4]).amax(1).numpy())
+    for rows in (order, order[::-1]):
+        cert = certify(model, Variations(values[rows], np.arange(300)), metric, 0.0, output_distance=total_variation)
+        assert cert.lower <= truth <= cert.upper
+
+
+def test_finite_sets_refuse_people_who_were_seen():
+    values = slanted_versions(60)
+    people_, given = Variations(values, np.arange(60)), {"output_distance": total_variation}
+    with pytest.raises(ValueError, match="10 of 60 held-out rows are also in x_tune"):
+        certify(net(5), people_, None, 0.0, x_tune=Variations(values[:10], np.arange(10)), **given)
+    with pytest.raises(ValueError, match="3 of 60 held-out rows are also in x_train"):
+        certify(net(5), people_, None, 0.0, x_train=values[:3, 0], **given)
+    texts = Variations([["her dog", "his dog"], ["her cat", "his cat"]], [0, 1])
+    with pytest.raises(ValueError, match="1 of 2 held-out rows are also in x_train"):
+        certify(lambda x: x, texts, None, 0.0, x_train=["a bird", "her cat"], **given)
+
+
 def test_finite_sets_are_exact():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(120, 4, 3))
     model = net(5)
     cert = certify(model, Variations(values, np.arange(120)), None, 0.0, output_distance=total_variation)
     with torch.no_grad():
-        p = model(torch.tensor(values[24:], dtype=torch.float32)).softmax(-1)
+        p = model(torch.tensor(values[cert.rows], dtype=torch.float32)).softmax(-1)
     exact = 0.5 * (p[:, :1] - p).abs().sum(-1).amax(1).mean().item()
     assert cert.r_low == cert.r_high == pytest.approx(exact, abs=1e-6)
     assert cert.lower <= exact <= cert.upper

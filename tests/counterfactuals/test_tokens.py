@@ -14,7 +14,8 @@ TOKENS = ["gay", "straight", "african american", "american", "old"]
 
 
 def versions(text, tokens=TOKENS, **options):
-    return TokenSwap(tokens, **options)([text]).values[0].tolist()
+    """Wherever the token stands, unless a test is about where it may stand."""
+    return TokenSwap(tokens, **{"everywhere": True, **options})([text]).values[0].tolist()
 
 
 def test_the_50_tokens():
@@ -27,15 +28,15 @@ def test_the_50_tokens():
 def test_version_0_is_the_original_then_each_other_token_in_order():
     assert versions("an old song") == [
         "an old song",
-        "an gay song",
-        "an straight song",
+        "a gay song",
+        "a straight song",
         "an african american song",
         "an american song",
     ]
 
 
 def test_rows_without_a_token_have_no_versions():
-    found = TokenSwap(TOKENS)(["nothing", "so old", "", "gay"])
+    found = TokenSwap(TOKENS, everywhere=True)(["nothing", "so old", "", "gay"])
     assert found.rows.tolist() == [1, 3]
     assert found.values.shape == (2, 5)
 
@@ -61,8 +62,8 @@ def test_signs_end_a_word(text):
     [
         ("gay", "african american"),
         ("GAY", "AFRICAN AMERICAN"),
-        ("Gay", "African american"),
-        ("gAY", "african american"),
+        ("Gay", "African American"),
+        ("gAY", "African American"),  # proper in a text that has capitals
     ],
 )
 def test_case_is_kept(said, written):
@@ -72,7 +73,7 @@ def test_case_is_kept(said, written):
 def test_case_of_several_words_is_kept():
     tokens = ["african american", "middle eastern", "old"]
     assert versions("African American art", tokens)[1:] == ["Middle Eastern art", "Old art"]
-    assert versions("African american art", tokens)[1:] == ["Middle eastern art", "Old art"]
+    assert versions("the African American artist", tokens)[1:] == ["the Middle Eastern artist", "the old artist"]
     assert versions("AFRICAN AMERICAN art", tokens)[1:] == ["MIDDLE EASTERN art", "OLD art"]
 
 
@@ -83,24 +84,24 @@ def test_several_tokens_are_replaced_consistently():
     assert len(set(found)) == 5
 
 
-def test_plurals_are_an_option():
+def test_plurals_can_be_left():
     tokens = ["gay", "lady", "christian", "fox", "chinese"]
-    assert len(TokenSwap(tokens)(["gays"])) == 0
-    assert versions("Gays and a gay", tokens, plurals=True) == [
+    assert len(TokenSwap(tokens, plurals=False)(["gays"])) == 0
+    assert versions("Gays and a gay", tokens) == [
         "Gays and a gay",
         "Ladies and a lady",
-        "Christians and a christian",
+        "Christians and a Christian",
         "Foxes and a fox",
-        "Chinese and a chinese",
+        "Chinese people and a Chinese person",
     ]
 
 
 def test_sample_draws_a_subset_by_the_seed_and_the_text_only():
     texts = ["an old man", "a gay man", "a gay man", "straight on"]
-    swap = TokenSwap(TOKENS, sample=2, random_state=3)
+    swap = TokenSwap(TOKENS, sample=2, random_state=3, everywhere=True)
     some = swap(texts)
     assert some.values.shape == (4, 3)
-    everything = TokenSwap(TOKENS)(texts)
+    everything = TokenSwap(TOKENS, everywhere=True)(texts)
     for drawn, every in zip(some.values, everything.values):
         assert drawn[0] == every[0]
         assert len(set(drawn)) == 3
@@ -111,7 +112,7 @@ def test_sample_draws_a_subset_by_the_seed_and_the_text_only():
 
 
 def test_mentioned_says_which():
-    assert TokenSwap(TOKENS).mentioned(["Old GAY", "none", "african american"]) == [
+    assert TokenSwap(TOKENS, everywhere=True).mentioned(["Old GAY", "none", "african american"]) == [
         {"old", "gay"},
         set(),
         {"african american"},
@@ -119,7 +120,7 @@ def test_mentioned_says_which():
 
 
 def test_a_series_is_a_list_of_texts():
-    assert TokenSwap(TOKENS)(pd.Series(["x", "old"], index=[7, 9])).rows.tolist() == [1]
+    assert TokenSwap(TOKENS)(pd.Series(["x", "gay"], index=[7, 9])).rows.tolist() == [1]
 
 
 word = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter(str.strip)
@@ -210,3 +211,128 @@ def test_bad_sample(sample):
 def test_one_string_is_no_token_list():
     with pytest.raises(TypeError, match="single string"):
         TokenSwap("gay")
+
+
+LEFT = [  # the word, where it is no identity, and why
+    ("black", "He wore a black tie", "idiom"),
+    ("black", "black ops are secret", "idiom"),
+    ("old", "a 97-year-old man", "compound"),
+    ("old", "she is 12 years old", "age"),
+    ("straight", "go straight away", "idiom"),
+    ("white", "the White House said", "idiom"),
+    ("white", "songs by Barry White are nice", "name"),
+    ("black", "Black Sabbath played", "idiom"),
+    ("old", "an old song", "idiom"),
+    ("old", "that old ground again", "no person"),
+    ("blind", "a blind eye", "idiom"),
+    ("american", "American Airlines flew", "idiom"),
+    ("christian", "the Christian Democrats won", "name"),
+    ("gay", "you are so gay", "insult"),
+    ("gay", "a gay ass", "insult"),
+    ("gay", "see example.org/gay/rights", "address"),
+    ("european", "an Indo-European root", "compound"),
+]
+
+
+@pytest.mark.parametrize(("token", "text", "why"), LEFT)
+def test_what_is_not_about_people_is_left(token, text, why):
+    swap = TokenSwap(identity_tokens())
+    shown = swap.preview([text])
+    assert [(c.said.lower(), c.left) for c in shown.left][:1] == [(token, why)]
+    assert len(swap([text])) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a black man",
+        "two talented young white drummers",
+        "they were blind",
+        "I am old.",
+        "the deaf are proud",
+        "blacks and whites",
+        "Muslims are kind",
+        "a gay-friendly bar",
+        "Many American Jews agree",
+        "an African-American woman",
+        "you are a gay person",
+        "My straight, white boss",
+    ],
+)
+def test_what_is_about_people_is_swapped(text):
+    assert len(TokenSwap(identity_tokens())([text])) == 1
+
+
+def test_your_own_tokens_have_no_rules():
+    assert versions("a red-hot red car", ["red", "blue"], everywhere=False)[1] == "a blue-hot blue car"
+
+
+def test_an_insult_is_swapped_on_request():
+    assert versions("you are so gay", everywhere=False, insults=True)[1] == "you are so straight"
+
+
+def test_categories_are_swapped_within_and_repeat_in_turn():
+    swap = TokenSwap({"faith": ["muslim", "christian"], "sight": ["blind", "deaf", "hearing", "seeing"]})
+    found = swap(["a blind Muslim man", "The Muslim woman and a deaf man"])
+    assert found.values[0].tolist() == [f"a {word} Muslim man" for word in ("blind", "deaf", "hearing", "seeing")]
+    assert found.values[1].tolist() == ["The Muslim woman and a deaf man"] + ["The Christian woman and a deaf man"] * 3
+
+
+def test_the_neutral_version_says_nobody_in_particular():
+    found = TokenSwap(["gay", "muslim", "old"], neutral=True)(["An old man met Muslims.", "She is a Muslim."])
+    assert found.values[:, -1].tolist() == ["A man met people.", "She is a person."]
+
+
+def test_forms_follow_what_stood_there():
+    tokens = ["lesbian", "deaf", "jewish", "european"]
+    assert versions("She is a lesbian.", tokens) == [
+        "She is a lesbian.",
+        "She is a deaf person.",
+        "She is a Jew.",
+        "She is a European.",
+    ]
+    assert versions("Jews and an elder", tokens)[1:] == [
+        "Lesbians and an elder",
+        "Deaf people and an elder",
+        "Europeans and an elder",
+    ]
+
+
+def test_a_passage_holds_the_token_and_is_cut_alike_in_every_version():
+    text = " ".join(f"w{i}" for i in range(50)) + " gay people " + " ".join(f"v{i}" for i in range(50))
+    found = TokenSwap(["gay", "straight"], passage=8)([text]).values[0]
+    assert found.tolist() == ["w46 w47 w48 w49 gay people v0 v1", "w46 w47 w48 w49 straight people v0 v1"]
+    assert TokenSwap(["gay", "straight"], passage=8)(["a gay man"]).values[0, 0] == "a gay man"
+
+
+@pytest.mark.parametrize("text", ["g\u200bay people", "\ufeffgay people", "ga\u00ady people"])
+def test_invisible_characters_do_not_hide_a_token(text):
+    assert versions(text, everywhere=False)[1] == "straight people"
+
+
+def test_decomposed_characters_do_not_hide_a_token():
+    assert versions("une amie béninoise".replace("é", "e\u0301"), ["béninoise", "suisse"])[1] == "une amie suisse"
+
+
+def test_scripts_without_spaces():
+    assert versions("他是穆斯林老师", ["穆斯林", "基督徒"])[1] == "他是基督徒老师"
+
+
+@pytest.mark.parametrize("kind", ["frame", "polars", "arrow", "table", "array"])
+def test_columns_are_taken_for_what_they_are(kind):
+    texts = ["gay people", "x"]
+    if kind == "frame":
+        given = pd.DataFrame({"text": texts})
+    elif kind == "array":
+        given = np.array(texts)[:, None]
+    elif kind == "polars":
+        given = pytest.importorskip("polars").DataFrame({"text": texts})
+    else:
+        pa = pytest.importorskip("pyarrow")
+        given = pa.array(texts) if kind == "arrow" else pa.table({"text": texts})
+    assert TokenSwap(TOKENS)(given).rows.tolist() == [0]
+
+
+def test_a_table_of_several_columns_is_refused():
+    with pytest.raises(TypeError, match="2 columns"):
+        TokenSwap(TOKENS)(pd.DataFrame({"a": ["gay"], "b": ["x"]}))

@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 from evenhand.dual.confidence import (
     betting_upper,
+    check_statement,
     clopper_pearson_lower,
     clopper_pearson_upper,
     empirical_bernstein_upper,
@@ -81,3 +82,51 @@ def test_the_betting_bound_never_looks_ahead():
     better[-1] = 0.0
     low, middle, high = (betting_upper(v, 1.0, 0.05) for v in (better, values, worse))
     assert low <= middle + 1e-9 <= high + 2e-9
+
+
+@pytest.mark.parametrize(
+    ("eps", "confidence", "says"),
+    [
+        (-1, 0.95, "eps must be a finite number, at least 0"),
+        (float("nan"), 0.95, "eps must be a finite number"),
+        (float("inf"), 0.95, "eps must be a finite number"),
+        (0.1, 95, "give confidence=0.95"),
+        (0.1, 1, "strictly between 0 and 1"),
+        (0.1, 0, "strictly between 0 and 1"),
+        (0.1, float("nan"), "strictly between 0 and 1"),
+    ],
+)
+def test_statements_that_make_no_sense_are_refused(eps, confidence, says):
+    with pytest.raises(ValueError, match=says):
+        check_statement(eps, confidence)
+    check_statement(0, 0.5)
+
+
+def test_empirical_bernstein_is_its_formula():
+    """Maurer and Pontil 2009, Theorem 4, on [0, 4]: two tails share alpha, hence log(2 / alpha)."""
+    values = np.array([0.0, 1.0, 2.0, 1.0, 0.5] * 40)
+    n, log_term = 200, math.log(2 / 0.05)
+    expected = values.mean() + math.sqrt(2 * values.var(ddof=1) * log_term / n) + 7 * 4 * log_term / (3 * (n - 1))
+    assert empirical_bernstein_upper(values, 4.0, 0.05) == pytest.approx(expected)
+
+
+def capital(values, m, alpha):
+    """The largest capital of a gambler against the mean m, written as the paper's recursion, row by row."""
+    n, goal = len(values), math.log(1 / alpha)
+    wealth, best, total, spread = 0.0, -math.inf, 0.5, 0.25
+    for i, value in enumerate(values):
+        variance = spread / (i + 1)  # of the rows before this one, and a quarter to begin with
+        stake = min(math.sqrt(2 * goal / (n * variance)), 0.75 / (1 - m))
+        wealth += math.log1p(-stake * (value - m))
+        best = max(best, wealth)
+        total += value
+        spread += (value - total / (i + 2)) ** 2
+    return best
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_betting_bound_is_where_the_gambler_stops_winning(seed):
+    values, alpha = np.random.default_rng(seed).beta(1, 5, 150), 0.05
+    bound = betting_upper(values, 1.0, alpha)
+    assert capital(values, bound + 1e-6, alpha) >= math.log(1 / alpha)
+    assert capital(values, bound - 1e-6, alpha) < math.log(1 / alpha)

@@ -56,3 +56,17 @@ def test_nothing_to_move_is_worth_nothing_and_nonsense_is_refused():
         pool.add([[1.0]], [[-1.0]])
     with pytest.raises(ValueError, match="empty"):
         Pool().minimise(0.1)
+
+
+@pytest.mark.parametrize("outputs", [1e-20, 1.0, 1e18])
+@pytest.mark.parametrize("inputs", [1e-14, 1.0, 1e14])
+@pytest.mark.parametrize("eps", [0.0, 0.05])
+def test_units_do_not_matter(inputs, outputs, eps):
+    rng = np.random.default_rng(0)
+    d_y, d_x = rng.exponential(size=(50, 6)), rng.exponential(size=(50, 6)) * rng.integers(0, 2, (50, 6))
+    plain, scaled = Pool(), Pool()
+    plain.add(d_y, d_x)
+    scaled.add(outputs * d_y, inputs * d_x)
+    assert scaled.minimise(inputs * eps).value == pytest.approx(outputs * plain.minimise(eps).value, rel=1e-9)
+    free = np.where(d_x == 0, d_y, 0).max(1).mean()
+    assert plain.minimise(0.0).value == pytest.approx(free, rel=1e-12)

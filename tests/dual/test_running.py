@@ -54,17 +54,35 @@ def test_hinges_refuse_nonsense_and_nobody():
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 300), st.integers(1, 40), st.sampled_from([2, 4, 10]), st.integers(0, 10**6))
-def test_blocks_are_means_of_neighbours_however_they_come(n, step, limit, seed):
+def test_everybody_is_in_one_block_however_they_come(n, step, limit, seed):
     values = np.random.default_rng(seed).random(n)
-    means = BlockMeans(limit)
+    means, whole = BlockMeans(limit), BlockMeans(limit)
     for start in range(0, n, step):
         means.add(values[start : start + step])
-    size, count = means.block, n // means.block
-    assert count <= limit
-    assert size == 1 or n > limit * size // 2  # no larger than it must be
-    assert np.allclose(means.values, values[: count * size].reshape(-1, size).mean(1))
+    whole.add(values)
+    assert len(means.values) <= limit
+    if n <= limit:
+        assert sorted(means.values) == sorted(values)
+    else:
+        assert (means.values * means._counts[means._counts > 0]).sum() == pytest.approx(values.sum())
+    np.testing.assert_allclose(means.values, whole.values)  # the parts do not matter
     assert means.mean == pytest.approx(values.mean())
     assert means.n == n
+
+
+@pytest.mark.parametrize("limit", [64, 2048])
+@pytest.mark.parametrize("order", [np.sort, lambda v: np.sort(v)[::-1]])
+def test_sorted_people_are_covered_as_often_as_shuffled_ones(order, limit):
+    """The betting bound reads its values one by one: sorted, it was void."""
+    rng, truth, covered, unshuffled = np.random.default_rng(0), 0.3 / 3.3, 0, 0
+    for _ in range(300):
+        values = order(rng.beta(0.3, 3.0, 1024))
+        means = BlockMeans(limit)
+        means.add(values)
+        covered += betting_upper(means.values, 1.0, 0.1) >= truth
+        unshuffled += betting_upper(values, 1.0, 0.1) >= truth
+    assert covered >= 0.9 * 300
+    assert unshuffled < 0.9 * 300 or order is not np.sort  # what the shuffling is for
 
 
 @pytest.mark.parametrize("upper", [betting_upper, empirical_bernstein_upper, hoeffding_upper])
@@ -75,20 +93,21 @@ def test_confidence_bounds_hold_for_means_of_blocks(upper):
         means = BlockMeans(64)
         means.add(rng.beta(0.3, 3.0, 1024))
         misses += upper(means.values, 1.0, 0.1) < 0.3 / 3.3
-    assert means.block == 16
+    assert len(means.values) == 64
     assert misses <= 400 * 0.1
 
 
 def test_bounds_that_follow_the_variance_hardly_widen():
-    values = np.random.default_rng(0).beta(0.3, 3.0, 2**18)
-    means = BlockMeans()
+    values = np.random.default_rng(0).beta(0.3, 3.0, 2**17)
+    means = BlockMeans(2**14)  # blocks of eight on average
     means.add(values)
-    assert means.block == 2
     for upper in (betting_upper, empirical_bernstein_upper):
-        whole, blocks = (upper(sample, 1.0, 0.05) - values.mean() for sample in (values, means.values))
-        assert blocks < 1.1 * whole
+        whole, blocks = (upper(sample, 1.0, 0.05) - sample.mean() for sample in (values, means.values))
+        assert blocks < 1.6 * whole
+    whole, blocks = (hoeffding_upper(sample, 1.0, 0.05) - sample.mean() for sample in (values, means.values))
+    assert blocks > 2.5 * whole  # what does not follow the variance
 
 
-def test_an_odd_limit_is_refused():
-    with pytest.raises(ValueError, match="even number"):
-        BlockMeans(3)
+def test_a_limit_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="at least 1"):
+        BlockMeans(0)

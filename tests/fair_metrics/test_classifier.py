@@ -99,3 +99,14 @@ def test_the_inner_model_can_be_given():
 def test_errors_name_the_cause(call, message):
     with pytest.raises(ValueError, match=message):
         call(frame()[0])
+
+
+def test_an_attribute_is_not_predicted_from_itself():
+    """Its own column is left out of the regression, or the direction would be that column and nothing else."""
+    rng = np.random.default_rng(0)
+    sex = (rng.random(400) < 0.5).astype(float)
+    X = np.c_[sex, sex + 0.3 * rng.normal(size=400), rng.normal(size=400)]
+    model = from_classifier(X, columns=[0], predict=[0]).attribute_models[0]
+    assert model.used == (1, 2)
+    assert model.directions[0, 0] == 0
+    assert abs(model.directions[1, 0]) > 10 * abs(model.directions[2, 0])

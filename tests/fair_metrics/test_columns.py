@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from evenhand.fair_metrics import from_columns
+from evenhand.fair_metrics.columns import column_positions
 
 FRAME = pd.DataFrame({"age": [1.0], "sex": [0.0], "race_White": [1.0], "race_Black": [0.0], "races": [2.0]})
 
@@ -35,3 +36,11 @@ def test_unknown_columns_come_with_the_closest_names():
         from_columns(FRAME, "sex")
     with pytest.raises(ValueError, match="two-dimensional"):
         from_columns(np.zeros(4), [0])
+
+
+def test_negative_positions_count_from_the_end_and_no_further():
+    X = np.zeros((2, 3))
+    assert column_positions(X, [-1, -3, 2]) == [2, 0]
+    for wrong in (-4, 3, 1.5):
+        with pytest.raises(ValueError, match="does not exist: the data have 3 unnamed columns"):
+            column_positions(X, [wrong])

@@ -116,3 +116,24 @@ def test_dtype_follows_the_input_and_to_returns_self():
 def test_errors_say_what_came(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_pickle_in_a_metric_file_is_not_run(tmp_path):
+    mark = tmp_path / "ran"
+
+    class Boom:
+        def __reduce__(self):
+            return mark.touch, ()
+
+    np.savez(tmp_path / "m.npz", directions=np.array([Boom()], dtype=object))
+    mark.unlink(missing_ok=True)
+    with pytest.raises(ValueError, match=r"not a fair metric written by FairMetric\.save"):
+        FairMetric.load(tmp_path / "m.npz")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("directions", [[[2.0], [0.0]], [[1.0, 1.0], [0.0, 0.0]]], ids=["long", "twice"])
+def test_directions_in_a_file_are_orthonormal(tmp_path, directions):
+    np.savez(tmp_path / "m.npz", directions=np.array(directions))
+    with pytest.raises(ValueError, match="not orthonormal"):
+        FairMetric.load(tmp_path / "m.npz")

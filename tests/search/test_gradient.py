@@ -380,3 +380,19 @@ def test_free_directions_that_cost_something_are_refused():
     model = nn.Linear(6, 2)
     with pytest.raises(ValueError, match="costs something under this metric"):
         GradientSearch()(model, DistanceGain(model(x).detach()), x, other, 1.0, free)
+
+
+def test_the_free_coordinate_goes_to_the_ends_of_its_range_and_no_further():
+    """h = (a, -a) of a = A . x, an oblique direction with entries of both signs: the worst u is an end of its range."""
+    direction, seeded = torch.tensor([[0.6], [-0.8]]), torch.Generator().manual_seed(0)
+    model = nn.Linear(2, 2, bias=False)
+    with torch.no_grad():
+        model.weight.copy_(torch.cat([direction.T, -direction.T]))
+    x = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
+    found = GradientSearch(subspace_step=5.0, subspace_steps=8, full_steps=0, starts=8)(
+        model, DistanceGain(model(x).detach()), x, FairMetric(direction), float("inf"), (0.0, 1.0), seeded
+    )
+    up = torch.minimum((1 - x[:, 0]) / 0.6, x[:, 1] / 0.8)  # u > 0 raises the first column and lowers the second
+    down = torch.minimum(x[:, 0] / 0.6, (1 - x[:, 1]) / 0.8)
+    torch.testing.assert_close(found.u[:, 0], torch.where(up > down, up, -down), rtol=1e-4, atol=1e-4)
+    assert ((found.x_worst >= 0) & (found.x_worst <= 1)).all()

@@ -252,3 +252,37 @@ def test_rows_must_match():
     x, y = task()
     with pytest.raises(ValueError, match="same, positive number of rows"):
         train(net(), ERM(), x, y[:-1])
+
+
+class Falling(Objective):
+    """The validation value that a list says, one after the other; the model does not matter."""
+
+    def __init__(self, values):
+        super().__init__()
+        self.values, self.modes = list(values), []
+
+    def forward(self, model, batch):
+        if self.training:
+            return model(batch.x).square().mean()
+        self.modes.append(model.training)
+        return torch.tensor(self.values.pop(0))
+
+
+def test_patience_counts_evaluations_without_improvement():
+    """Best at the second of eight evaluations, patience 3: the fifth is the last."""
+    x, y = task()
+    objective = Falling([0.5, 0.25, 0.5, 0.25, 0.75, 0.1, 0.1, 0.1])
+    history = train(
+        net(), objective, x, y, steps=80, evaluate_every=10, validation=(x[:40], y[:40]), patience=3,
+        batch_size=40, generator=seeded(),
+    )  # fmt: skip
+    assert (history.steps, history.best_step, history.stopped_early) == (50, 20, True)
+    assert [record["validation"] for record in history.records] == [0.5, 0.25, 0.5, 0.25, 0.75]
+
+
+def test_validation_sees_the_model_in_eval_mode():
+    x, y = task()
+    objective = Falling([1.0] * 4)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+    train(model, objective, x, y, steps=20, evaluate_every=10, validation=(x[:80], y[:80]), batch_size=40)
+    assert objective.modes == [False] * 4

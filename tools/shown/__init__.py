@@ -3,18 +3,17 @@
     make numbers           # fill README.md and docs/ from the results files
     make verify-results    # fails where a document says something else than the results
 
-A block in a document:  <!-- [[[cog show(table3()) ]]] -->  ...  <!-- [[[end]]] -->
+A block in a document:  <!-- [[[cog show(demo()) ]]] -->  ...  <!-- [[[end]]] -->
 """
 
 from shown.benchmarks import ddp, fairness, fuzz, install, kills, large, million, peers, soak, speed
-from shown.certificates import certificate, coverage, frontier, headline, soundness, text_size, tightness
-from shown.experiments import demo, search_study, table3
+from shown.certificates import coverage, frontier, headline, soundness, text_size, tightness
+from shown.experiments import demo, search_study
 from shown.tables import results, table
 
 __all__ = [
-    "certificate", "coverage", "ddp", "demo", "fairness", "frontier", "fuzz", "headline", "install", "kills", "large",
-    "million", "peers", "results", "search_study", "show", "soak", "soundness", "speed", "table", "table3", "text_size",
-    "tightness",
+    "coverage", "ddp", "demo", "fairness", "frontier", "fuzz", "headline", "install", "kills", "large", "million",
+    "peers", "results", "search_study", "show", "soak", "soundness", "speed", "table", "text_size", "tightness",
 ]  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def fairness() -> str:
             continue
         ours = f"{row['r']:.2g}, {row['ba']:.3f}, {row['cpu_seconds']:.1f}"
         lines.append(f"| {row['eps']} | {theirs} | {ours} | {row['ratio']:.0f} |")
-    return "\n".join([*lines, "", "![R(h) and accuracy against CPU time](benchmarks/results/time_to_fairness.svg)"])
+    return "\n".join([*lines, "", "![R(h) and accuracy against CPU time](../benchmarks/results/time_to_fairness.svg)"])
 
 
 def ddp() -> str:

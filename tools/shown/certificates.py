@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -156,24 +155,6 @@ def text_size() -> str:
         f"{found['person_seconds']:.2f} s (CPU seconds of one core), so that 100 tuning steps and 1,000 people take "
         f"about {found['minutes_for_100_steps_and_1000_people']:.0f} minutes."
     )
-
-
-def certificate() -> str:
-    """Bounds on R(h) on Adult, from experiments/certify_adult.py: means over the seeds."""
-    with (ROOT / "experiments" / "results" / "certify_adult.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if not row["strength"]]
-    columns = ["BA", "r_low", "r_high", "gap", "lower", "upper"]
-    lines = [
-        "Bounds on R(h) at eps = .01 on Adult, 1,000 held-out rows, means over seeds (`experiments/certify_adult.py`):",
-        "",
-        "| model | seeds | BA | R_low | R_high | gap | 95 % lower | 95 % upper |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for model in dict.fromkeys(row["model"] for row in rows):
-        part = [row for row in rows if row["model"] == model]
-        means = [f"{sum(float(row[name]) for row in part) / len(part):.3g}" for name in columns]
-        lines.append(f"| {model} | {len(part)} | {' | '.join(means)} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

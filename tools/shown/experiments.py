@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 
@@ -28,27 +27,6 @@ def demo() -> str:
         lines.append(f"| {row['name']} | {' | '.join(cells)} |")
     lines += ["", f"{found['certificate']['statement']}."]
     return "\n".join([*lines, "", "![The report: summary and certificate](docs/images/report.png)"])
-
-
-def table3() -> str:
-    """Table 3, measured rows under the published ones."""
-    with (ROOT / "experiments" / "results" / "table3_adult.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    scores = ["BA", "S-Con", "GR-Con", "Gap_G RMS", "Gap_R RMS", "Gap_G max", "Gap_R max"]
-    lines = [
-        "Adult, means over random splits (`experiments/table3_adult.py`). The first three columns are better larger,",
-        "the gaps smaller; CPU seconds of one fit on one core:",
-        "",
-        f"| | {' | '.join(scores)} | splits | CPU s |",
-        "|---|" + "---|" * (len(scores) + 2),
-    ]
-    for row in rows:
-        published = row["source"] == "published"
-        values = [f"{float(row[name]):.3f}" if row[name] else "-" for name in scores]
-        values += ["", ""] if published else [f"{float(row[name]):.0f}" for name in ("splits", "cpu_seconds")]
-        name = f"*{row['method']}, published*" if published else f"**{row['method']}**"
-        lines.append(f"| {name} | {' | '.join(values)} |")
-    return "\n".join(lines)
 
 
 def search_study() -> str:

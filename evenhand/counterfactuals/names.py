@@ -1,0 +1,134 @@
+"""Given names: which are known, and which of them is the name of the person a text is about."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from evenhand.counterfactuals.texts import as_texts, word_list, words_of
+
+__all__ = ["known_names", "names_in", "other_names", "part_of_a_place", "subject_name"]
+
+_SEXES = ("male", "female")
+_TITLE = r"(?:(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss)\.?\s+)"
+_ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
+_START = re.compile(
+    rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. ){_TITLE}{{0,2}}$"
+)
+_MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
+_FEMALE = re.compile(r"\b(?:she|her|hers|herself)\b", re.IGNORECASE)
+
+
+def names_in(
+    texts: Iterable[str], genders: Iterable[str] | None = None, *, min_count: int = 3, purity: float = 0.95
+) -> tuple[list[str], list[str]]:
+    """(male names, female names) found in the texts, for `GenderSwap(names=...)`.
+
+    Without `genders`, those of about 400 common given names (`words/given_names.txt`) that the texts contain. With
+    the gender of the person each text is about ("male" or "female"), any capitalised word followed by another one (a
+    surname) which at least `min_count` texts contain, at least `purity` of them of one gender, too many to be chance
+    at how common the genders are (1 %).
+
+    >>> names_in(["Anna met John Lee", "as Anna knew"])
+    (['John'], ['Anna'])
+    """
+    listed = as_texts(texts)
+    if genders is None:
+        words = {word for text in listed for word in re.findall(r"[^\W\d_]+", text)}
+        male, female = known_names()
+        return sorted(words & male), sorted(words & female)
+    sexes = list(genders)
+    if len(listed) != len(sexes):
+        raise ValueError(f"got {len(listed)} texts but {len(sexes)} genders; give one for each text")
+    unknown = sorted({repr(g) for g in sexes if g not in _SEXES})
+    if unknown:
+        raise ValueError(f"genders must be 'male' or 'female', got {', '.join(unknown[:5])}")
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    pattern = re.compile(r"(?<![^\s(\"“])([A-ZÀ-Þ][a-zà-ÿ]+)(?=\s+(?:[A-Z]\.?\s+)?[A-ZÀ-Þ][a-zà-ÿ]+)")
+    for text, sex in zip(listed, sexes):
+        for name in set(pattern.findall(text)):
+            counts[name][sex] += 1
+    everybody = Counter(sexes)
+    found: dict[str, list[str]] = {sex: [] for sex in _SEXES}
+    for name, by in counts.items():
+        sex, most = by.most_common(1)[0]
+        n = sum(by.values())
+        if n >= min_count and most >= purity * n and everybody[sex] / len(listed) < 0.01 ** (1 / n):
+            found[sex].append(name)
+    return sorted(found["male"]), sorted(found["female"])
+
+
+def known_names() -> tuple[frozenset[str], frozenset[str]]:
+    """The common given names of the list, male and female."""
+    sexes: dict[str, set[str]] = {sex: set() for sex in _SEXES}
+    for sex, *names in map(str.split, word_list("given_names")):
+        sexes[sex] |= set(names)
+    return frozenset(sexes["male"]), frozenset(sexes["female"])
+
+
+def other_names(male: Sequence[str], female: Sequence[str]) -> dict[str, list[str]]:
+    """For each name the list to draw from; a name of both genders stays as it is."""
+    for names in (male, female):
+        if isinstance(names, str) or len(names) == 0:
+            raise ValueError(f"names must be two lists (male names, female names), neither empty; got {names!r}")
+        for name in names:
+            if not isinstance(name, str) or not name.strip():
+                raise ValueError(f"a name must be a word, got {name!r}")
+    only_male = [n for n in dict.fromkeys(male) if n not in set(female)]
+    only_female = [n for n in dict.fromkeys(female) if n not in set(male)]
+    if not only_male or not only_female:
+        raise ValueError("every name of one list is in the other one too: there is nothing to draw from")
+    return dict.fromkeys(only_male, only_female) | dict.fromkeys(only_female, only_male)
+
+
+def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
+    """The given name of the person a text is about: the first known one that opens a sentence, perhaps after a title,
+    and is of the gender that the pronouns of the text say; None where there is no such name.
+
+    >>> names = re.compile(r"\\b(?:John|Anna)\\b")
+    >>> subject_name("Anna Lee is a nurse. She met John.", names, frozenset(["John"]))
+    'Anna'
+    >>> subject_name("In San Anna he met people.", names, frozenset(["John"])) is None
+    True
+    """
+    he, she = len(_MALE.findall(text)), len(_FEMALE.findall(text))
+    for match in pattern.finditer(text):
+        name = match.group()
+        opens = _START.search(text[max(0, match.start() - 60) : match.start()])
+        if opens is None or part_of_a_place(text, match.start(), match.end()):
+            continue
+        if (he if name in male else she) < (she if name in male else he):
+            return None  # the text is about somebody else
+        return name
+    return None
+
+
+def part_of_a_place(text: str, start: int, end: int) -> bool:
+    """Whether the name is part of the name of a place, an organisation, a saint or another name: San Diego, Johns
+    Hopkins, Elton John, Mr Thomas, Anna-Maria."""
+    before, after = text[max(0, start - 40) : start], text[end : end + 60]
+    if re.search(r"[\w’'][-‐‑]$", before) or re.match(r"[-‐‑]\w", after):
+        return True
+    leading = re.search(r"([\w’'.]+)\s+$", before)
+    if leading is not None:
+        word = leading[1]
+        if word.lower() in words_of("before_places") or (
+            re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word) and not _surname(after)
+        ):
+            return True
+        titled = re.fullmatch(r"(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss)\.?", word)
+        begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\w’'.]+\s+$", before)
+        if word[:1].isupper() and titled is None and begins is None and not word.endswith((".", "!", "?", ":")):
+            return True  # a surname, or a second name
+    words = re.findall(r"[\w&’'.-]+", re.split(r"[,;:!?\n(]|\.\s", after, maxsplit=1)[0])[:3]
+    capital = []
+    for word in words:
+        if not (word[:1].isupper() or word == "&"):
+            break
+        capital.append(word.lower().rstrip("’'."))
+    return any(word in words_of("after_places") for word in capital)
+
+
+def _surname(after: str) -> bool:
+    return re.match(r"\s+(?:[A-Z]\.\s+)?[A-ZÀ-Þ][\w’'-]+", after) is not None

@@ -1,0 +1,266 @@
+"""TextClassifier: from strings and labels to a classifier that does not care who a text is about."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand.counterfactuals.texts import as_texts
+from evenhand.error_rates import auc, threshold_at
+from evenhand.estimators import CLPClassifier, ERMClassifier, SenSeIClassifier, SenSRClassifier
+from evenhand.evaluation import balanced_accuracy, ctf_std
+from evenhand.fair_metrics.face import face
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.search.gradient import GradientSearch
+from evenhand.text.calibration import Calibration
+from evenhand.text.features import Encoder, TextFeatures, without_blind
+from evenhand.variations import Variations
+
+__all__ = ["TextClassifier"]
+
+Swaps = Callable[[list[str]], Variations]
+RHOS = {"sensei": (0.3, 1.0, 3.0), "clp": (1.0, 3.0, 10.0), "sensr": (0.0,), "plain": (0.0,)}
+
+
+class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Encode, scale, swap, learn the fair metric (FACE), train, calibrate: strings in, labels and probabilities out.
+
+    encoder: the name of a sentence-transformers model, a `SentenceEncoder`, or any function list[str] -> (n, d).
+    swaps: a function list[str] -> `Variations`, such as `TokenSwap(identity_tokens(), sample=8)` or `GenderSwap()`;
+        None only for the method "plain".
+    method: "sensei", "clp" (counterfactual logit pairing), "sensr" or "plain".
+    mentions: more labelled texts (texts, y) to train on, never to validate on: `datasets.mentions(tokens)` holds
+        harmless and abusive sentences about every token, against the belief that a mention is an insult.
+    rho: the weight of fairness, or "auto": of the values tried, the one with the lowest CTF score on validation texts
+        among those whose AUC (balanced accuracy with more than two classes) stays within `max_accuracy_loss` of the
+        plain model's. If none does, the one that loses least.
+    eps: the mean fair distance that the search may use beyond the learned directions, in squared standard deviations;
+        it covers tokens that are not in the list. k: the number of directions.
+    validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
+    The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
+    at the threshold of its best balanced accuracy: a model cannot look consistent by flagging everybody.
+
+    Fitted: `classes_`, `pipeline_` (features and network, for `audit` and `certify`), `fair_metric_`, `calibration_`,
+    `threshold_`, `choice_` (a row for every rho tried), `blind_` (texts whose versions the encoder cannot tell apart).
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder | str,
+        swaps: Swaps | None = None,
+        method: str = "sensei",
+        *,
+        mentions: tuple[Sequence[str], Sequence[Any]] | None = None,
+        rho: float | str = "auto",
+        eps: float = 1.0,
+        k: int = 25,
+        hidden: tuple[int, ...] = (500,),
+        steps: int = 400,
+        batch_size: int = 256,
+        lr: float = 1e-3,
+        max_accuracy_loss: float = 0.01,
+        validation_fraction: float = 0.2,
+        random_state: int = 0,
+        progress: bool = False,
+    ) -> None:
+        self.encoder = encoder
+        self.swaps = swaps
+        self.method = method
+        self.mentions = mentions
+        self.rho = rho
+        self.eps = eps
+        self.k = k
+        self.hidden = hidden
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.max_accuracy_loss = max_accuracy_loss
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Iterable[str], y: Any) -> Self:
+        """Train on texts (a list, a column, or a frame with one column) and labels of any kind."""
+        texts, labels = as_texts(X), np.asarray(y)
+        self._check(texts, labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        fit, held = _split(codes, self.validation_fraction, self.random_state)
+        self.features_ = TextFeatures(self.encoder)
+        vectors = self.features_.vectors(texts)
+        self.features_.fit_vectors(vectors[fit])
+        x = self.features_.scaled(vectors)
+        versions, self.blind_ = self._versions(texts)
+        seen, valid = versions.select(fit), versions.select(held)
+        train = self._with_mentions(x[fit], codes[fit])
+        self.fair_metric_ = self._metric(seen)
+        plain = self._net("plain", 0.0).fit(*train)
+        rhos = RHOS[self.method] if self.rho == "auto" else (float(self.rho),)
+        tried: list[tuple[dict[str, float], Any]] = []
+        for rho in rhos:
+            net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit])
+            tried.append(({"rho": rho, **self._judge(net, x[held], codes[held], valid)}, net))
+        self.plain_ = self._judge(plain, x[held], codes[held], valid)
+        least = self.plain_["skill"] - self.max_accuracy_loss
+        allowed = [one for one in tried if one[0]["skill"] >= least] or [max(tried, key=lambda one: one[0]["skill"])]
+        scores, self.net_ = min(allowed, key=lambda one: (one[0]["ctf"], one[0]["rho"]))
+        self.rho_, self.choice_ = scores["rho"], [row for row, _ in tried]
+        self._calibrate(plain, x[held], codes[held])
+        return self
+
+    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
+        """Calibrated class probabilities (n, K), columns in the order of `classes_`."""
+        check_is_fitted(self, "net_")
+        return self.calibration_.probabilities(self._logits(self.features_.transform(X)))
+
+    def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:
+        """Of two classes, how far the log odds lie above the threshold (n,); of more, calibrated log probabilities."""
+        p = self.predict_proba(X)
+        if len(self.classes_) > 2:
+            return np.log(np.clip(p, 1e-300, None))
+        return _log_odds(p[:, 1]) - float(_log_odds(np.array([self.threshold_]))[0])
+
+    def predict(self, X: Iterable[str]) -> NDArray[Any]:
+        """The class of each text: of two classes the second where its probability reaches `threshold_`."""
+        p = self.predict_proba(X)
+        codes = (p[:, 1] >= self.threshold_).astype(int) if len(self.classes_) == 2 else p.argmax(axis=1)
+        return cast(NDArray[Any], self.classes_[codes])
+
+    @property
+    def pipeline_(self) -> Pipeline:
+        """Features and network without calibration, as `audit` and `certify` take them."""
+        check_is_fitted(self, "net_")
+        return Pipeline([("features", self.features_), ("net", self.net_)])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "net_")
+
+    def _check(self, texts: list[str], labels: NDArray[Any]) -> None:
+        if self.method not in RHOS:
+            raise ValueError(f"method is one of {', '.join(RHOS)}; got {self.method!r}")
+        if self.swaps is None and self.method != "plain":
+            raise ValueError(f"method {self.method!r} needs swaps, for example TokenSwap(identity_tokens(), sample=8)")
+        if labels.ndim != 1 or len(labels) != len(texts):
+            raise ValueError(f"y must hold one label for each of the {len(texts)} texts, got shape {labels.shape}")
+        check_classification_targets(labels)
+        if len(np.unique(labels)) < 2:
+            raise ValueError("a classifier needs two classes or more; y holds one class only")
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction must lie between 0 and 1, got {self.validation_fraction}")
+
+    def _versions(self, texts: list[str]) -> tuple[Variations, int]:
+        """Versions as scaled vectors; those that the encoder cannot tell apart are left out and counted."""
+        if self.swaps is None:
+            return Variations(np.empty((0, 2, self.features_.n_features_out_), dtype=np.float32), np.empty(0, int)), 0
+        said = self.swaps(texts)
+        if len(said) == 0:
+            if self.method == "plain":
+                return Variations(np.empty((0, 2, self.features_.n_features_out_), np.float32), np.empty(0, int)), 0
+            raise ValueError("no text has versions, so there is nothing to be fair about; look at swaps.preview(texts)")
+        seen, blind = without_blind(said.map(self.features_.transform))
+        if blind:
+            warnings.warn(
+                f"{blind:,} of {len(said):,} texts with versions look the same to the encoder in all of them; they are "
+                "left out. Give the swap passage= to look at the words around the token.",
+                stacklevel=3,
+            )
+        return seen, blind
+
+    def _with_mentions(self, x: NDArray[Any], codes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        if self.mentions is None:
+            return x, codes
+        more, labels = self.mentions[0], np.asarray(self.mentions[1])
+        unknown = set(labels.tolist()) - set(self.classes_.tolist())
+        if unknown:
+            raise ValueError(f"mentions have labels {sorted(map(str, unknown))} that y does not; use the same labels")
+        added = self.features_.transform(more)
+        return np.concatenate([x, added]), np.concatenate([codes, np.searchsorted(self.classes_, labels)])
+
+    def _metric(self, seen: Variations) -> FairMetric | None:
+        if self.method in ("plain", "clp") or len(seen) == 0:
+            return None
+        rank = min(self.k, len(seen) * (seen.values.shape[1] - 1), seen.values.shape[2] - 1)
+        return face(seen, rank)
+
+    def _net(self, method: str, rho: float) -> Any:
+        common: dict[str, Any] = {
+            "hidden": self.hidden,
+            "steps": self.steps,
+            "batch_size": self.batch_size,
+            "lr": self.lr,
+            "random_state": self.random_state,
+            "progress": self.progress,
+        }
+        search = GradientSearch(subspace_step=0.5, subspace_steps=5, full_steps=int(self.eps > 0))
+        if method == "sensei":
+            return SenSeIClassifier(self.fair_metric_, rho=rho, eps=self.eps, bounds=None, search=search, **common)
+        if method == "sensr":
+            return SenSRClassifier(self.fair_metric_, eps=0.0, bounds=None, search=search, **common)
+        return CLPClassifier(rho=rho, **common) if method == "clp" else ERMClassifier(**common)
+
+    def _fitted(self, rho: float, train: tuple[NDArray[Any], NDArray[Any]], seen: Variations, x: NDArray[Any]) -> Any:
+        net = self._net(self.method, rho)
+        if self.method != "clp":
+            return net.fit(*train)
+        whole = np.array([np.array_equal(v[0], x[row]) for v, row in zip(seen.values, seen.rows)], dtype=bool)
+        paired = Variations(seen.values[whole], seen.rows[whole])  # a passage is no version of the whole text
+        return net.fit(*train, variations=paired if len(paired) else seen)
+
+    def _judge(self, net: Any, x: NDArray[Any], codes: NDArray[Any], valid: Variations) -> dict[str, float]:
+        """Skill and CTF score on validation texts; without any versions there the CTF score is 0 for all."""
+        logits = net._outputs(x)
+        two = len(self.classes_) == 2
+        skill = auc(codes, logits[:, 1] - logits[:, 0]) if two else balanced_accuracy(codes, logits.argmax(axis=1))
+        if len(valid) == 0:
+            return {"skill": skill, "ctf": 0.0}
+        p = valid.map(net.predict_proba)
+        ctf = ctf_std(p.values[:, :, 1]) if two else float(np.mean(p.values.std(axis=1).sum(axis=-1)))
+        return {"skill": skill, "ctf": ctf}
+
+    def _calibrate(self, plain: Any, x: NDArray[Any], codes: NDArray[Any]) -> None:
+        logits = self._logits(x)
+        self.calibration_ = Calibration.learned(logits, codes)
+        if len(self.classes_) > 2:
+            self.threshold_, self.plain_fpr_ = float("nan"), float("nan")
+            return
+        before = plain._outputs(x)
+        self.plain_fpr_ = _best_fpr(codes, before[:, 1] - before[:, 0])
+        p = self.calibration_.probabilities(logits)[:, 1]
+        self.threshold_ = min(threshold_at(codes, p, self.plain_fpr_), 1.0)
+
+    def _logits(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        return cast(NDArray[np.float64], self.net_._outputs(x))
+
+
+def _split(codes: NDArray[Any], share: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row numbers to train on and to validate on; of every class the same share, at least one text each."""
+    rng = np.random.default_rng(seed)
+    fit, held = [], []
+    for k in np.unique(codes):
+        rows = rng.permutation(np.flatnonzero(codes == k))
+        if len(rows) < 2:
+            raise ValueError("every class needs two texts or more: one to train on and one to validate on")
+        cut = min(max(1, round(share * len(rows))), len(rows) - 1)
+        held.append(rows[:cut])
+        fit.append(rows[cut:])
+    return np.sort(np.concatenate(fit)), np.sort(np.concatenate(held))
+
+
+def _best_fpr(codes: NDArray[Any], margin: NDArray[Any]) -> float:
+    """The share of negatives that the score flags at the threshold of its best balanced accuracy."""
+    from sklearn.metrics import roc_curve
+
+    fpr, tpr, _ = roc_curve(codes, margin, drop_intermediate=False)
+    return float(fpr[int(np.argmax(tpr - fpr))])
+
+
+def _log_odds(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    q = np.clip(p, 1e-12, 1 - 1e-12)
+    return np.log(q / (1 - q))

@@ -1,0 +1,148 @@
+"""A TextClassifier as one file: network, scale, metric, calibration and rules; the encoder by name and hash.
+
+An uncompressed .npz of arrays and one JSON text. Loading runs no code from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from evenhand.atomic import whole_file
+from evenhand.counterfactuals import GenderSwap, TokenSwap
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.text.calibration import Calibration
+from evenhand.text.classifier import TextClassifier
+from evenhand.text.encoder import SentenceEncoder
+from evenhand.text.features import TextFeatures
+
+__all__ = ["FORMAT", "load_text", "save_text", "text_model_file"]
+
+FORMAT = "evenhand text model 1"
+_PARAMETERS = ["method", "rho", "eps", "k", "hidden", "steps", "batch_size", "lr", "max_accuracy_loss"] + [
+    "validation_fraction",
+    "random_state",
+]
+_TOKEN_OPTIONS = ["plurals", "everywhere", "insults", "neutral", "passage", "sample", "random_state"]
+
+
+def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dict[str, Any] | None = None) -> None:
+    """Write a fitted TextClassifier to one file, atomically. Its encoder must be a SentenceEncoder: others have no name
+    by which they could be found again."""
+    encoder = model.features_.encoder_
+    if not isinstance(encoder, SentenceEncoder):
+        raise TypeError(
+            f"the encoder is a {type(encoder).__name__}, which cannot be saved by name; use SentenceEncoder(name), or "
+            "pickle the model where the function can be imported"
+        )
+    linear = [layer for layer in model.net_.module_ if isinstance(layer, nn.Linear)]
+    about = {
+        "format": FORMAT,
+        "encoder": {"name": encoder.name, "hash": encoder.fingerprint, "max_length": encoder.max_length},
+        "swaps": describe_swaps(model.swaps),
+        "parameters": {name: getattr(model, name) for name in _PARAMETERS},
+        "fitted": {
+            "rho": model.rho_,
+            "blind": model.blind_,
+            "choice": model.choice_,
+            "plain": model.plain_,
+            "plain_fpr": model.plain_fpr_,
+            "threshold": model.threshold_,
+            "calibration": [model.calibration_.slope, model.calibration_.shift],
+            "layers": len(linear),
+        },
+        "classes": model.classes_.tolist(),
+        "metadata": metadata or {},
+    }
+    arrays = {"mean": model.features_.mean_, "scale": model.features_.scale_}
+    for i, layer in enumerate(linear):
+        arrays |= {f"weight{i}": layer.weight.detach().numpy(), f"bias{i}": layer.bias.detach().numpy()}
+    if model.fair_metric_ is not None:
+        arrays["directions"] = model.fair_metric_.directions.numpy()
+    with whole_file(Path(path)) as file:
+        np.savez(file, about=np.array(json.dumps(about)), **arrays)
+
+
+def load_text(path: str | os.PathLike[str], encoder: SentenceEncoder | None = None) -> TextClassifier:
+    """The model of a file. Its encoder is opened by its name, or given; either must have the hash that was saved."""
+    with np.load(path, allow_pickle=False) as stored:
+        about = json.loads(str(stored["about"]))
+        if about.get("format") != FORMAT:
+            raise ValueError(f"{os.path.basename(path)} is not a text model of this version ({FORMAT})")
+        arrays = {name: stored[name] for name in stored.files if name != "about"}
+    said = about["encoder"]
+    if encoder is None:
+        encoder = SentenceEncoder(said["name"], max_length=said["max_length"], progress=False)
+    if encoder.fingerprint != said["hash"]:
+        raise ValueError(
+            f"the encoder {encoder.name!r} (max_length {encoder.max_length}) is not the one the model was trained "
+            f"with, {said['name']!r} (max_length {said['max_length']}): their hashes differ"
+        )
+    parameters = about["parameters"] | {"hidden": tuple(about["parameters"]["hidden"])}
+    model = TextClassifier(encoder, read_swaps(about["swaps"]), **parameters)
+    model.classes_ = np.array(about["classes"])
+    model.features_ = TextFeatures(encoder)
+    model.features_.encoder_ = encoder
+    model.features_.mean_, model.features_.scale_ = arrays["mean"], arrays["scale"]
+    model.features_.n_features_out_ = len(arrays["mean"])
+    model.fair_metric_ = FairMetric(arrays["directions"]) if "directions" in arrays else None
+    fitted = about["fitted"]
+    model.rho_, model.blind_, model.choice_ = fitted["rho"], fitted["blind"], fitted["choice"]
+    model.plain_, model.plain_fpr_, model.threshold_ = fitted["plain"], fitted["plain_fpr"], fitted["threshold"]
+    model.calibration_ = Calibration(*fitted["calibration"])
+    model.metadata_ = about["metadata"]
+    model.net_ = _net(model, arrays, fitted["layers"])
+    return model
+
+
+def text_model_file(path: str | os.PathLike[str]) -> bool:
+    """Whether the file is a text model of ours."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return "about" in stored.files and json.loads(str(stored["about"])).get("format") == FORMAT
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def describe_swaps(swaps: Any) -> dict[str, Any] | None:
+    """A swap of ours as plain values; None for a function of one's own, which a file cannot hold."""
+    if isinstance(swaps, TokenSwap):
+        options = {name: getattr(swaps, name) for name in _TOKEN_OPTIONS}
+        return {"kind": "tokens", "categories": swaps.categories, **options}
+    if isinstance(swaps, GenderSwap):
+        names = None if swaps.names is None else [list(some) for some in swaps.names]
+        return {"kind": "gender", "nouns": swaps.nouns, "names": names, "random_state": swaps.random_state}
+    return None
+
+
+def read_swaps(about: dict[str, Any] | None) -> Any:
+    """The swap that was described."""
+    if about is None:
+        return None
+    options = {name: value for name, value in about.items() if name not in ("kind", "categories", "names")}
+    if about["kind"] == "tokens":
+        categories = about["categories"]
+        return TokenSwap(categories[""] if list(categories) == [""] else categories, **options)
+    return GenderSwap(names=None if about["names"] is None else tuple(about["names"]), **options)
+
+
+def _net(model: TextClassifier, arrays: dict[str, Any], layers: int) -> Any:
+    modules: list[nn.Module] = []
+    for i in range(layers):
+        weight, bias = torch.from_numpy(arrays[f"weight{i}"].copy()), torch.from_numpy(arrays[f"bias{i}"].copy())
+        linear = nn.Linear(weight.shape[1], weight.shape[0])
+        linear.load_state_dict({"weight": weight, "bias": bias})
+        modules += [linear, nn.ReLU()]
+    net = model._net(model.method, model.rho_)
+    net.module_ = nn.Sequential(*modules[:-1]).eval()
+    net.classes_ = np.arange(len(model.classes_))
+    net.n_features_in_ = len(arrays["mean"])
+    net.bounds_ = None
+    net.fair_metric_ = model.fair_metric_
+    return net

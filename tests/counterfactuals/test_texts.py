@@ -1,0 +1,46 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.counterfactuals.texts import as_texts, bounded, cleaned, like_case, vowel_sound, with_article
+
+
+@pytest.mark.parametrize(
+    ("before", "word", "after"),
+    [
+        ("is an ", "gay", "is a "),
+        ("is a ", "old", "is an "),
+        ("An ", "blind", "A "),
+        ("IS AN ", "DEAF", "IS A "),
+        ("a “", "old", "an “"),
+        ("banana ", "old", "banana "),
+        ("x" * 40 + " an ", "gay", "x" * 40 + " a "),
+    ],
+)
+def test_articles(before, word, after):
+    assert with_article(before, word) == after
+
+
+def test_vowel_sounds():
+    assert [w for w in ("hour", "user", "uncle", "european", "LGBT", "UN", "one", "Asian") if vowel_sound(w)] == [
+        "hour",
+        "uncle",
+        "LGBT",
+        "Asian",
+    ]
+
+
+def test_emoji_keep_their_joiners():
+    assert cleaned("🏳️‍🌈 g\u200day") == "🏳️‍🌈 gay"
+
+
+def test_bounded_and_case():
+    assert bounded("a b") == r"(?<!\w)a(?:\s+|-)b(?!\w)"
+    assert like_case("she", "HE") == "SHE"
+
+
+def test_columns():
+    assert as_texts(pd.DataFrame({"t": ["a"]})) == ["a"]
+    assert as_texts(np.array([["a"], ["b"]])) == ["a", "b"]
+    with pytest.raises(TypeError, match="text 1 is None"):
+        as_texts(["a", None])

@@ -1,0 +1,44 @@
+"""The order of people is either undone or noticed."""
+
+import numpy as np
+import pytest
+
+from evenhand.dual.order import Trend, shuffled
+
+
+def trend_of(values, step=97):
+    trend = Trend()
+    for start in range(0, len(values), step):
+        trend.add(values[start : start + step])
+    return trend
+
+
+def test_the_permutation_is_one_and_always_the_same():
+    order = shuffled(1000)
+    assert sorted(order) == list(range(1000))
+    assert (order == shuffled(1000)).all()
+    assert abs(np.corrcoef(order, np.arange(1000))[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e9])
+def test_sorted_streams_are_noticed_and_random_ones_are_not(scale):
+    rng = np.random.default_rng(0)
+    x = scale * rng.exponential(size=(2000, 3)) + 5 * scale
+    assert trend_of(x).column() is None
+    assert trend_of(x[np.argsort(x[:, 1])]).column() == 1
+    assert trend_of(x[np.argsort(-x[:, 2])]).column() == 2
+    grouped = np.column_stack([x[:, 0], rng.random(2000) < 0.3])
+    assert trend_of(grouped[np.argsort(grouped[:, 1], kind="stable")]).column() == 1
+    assert trend_of(np.ones((2000, 2))).column() is None  # constant columns have no order
+
+
+def test_the_trend_is_the_correlation_with_the_row_number():
+    rng = np.random.default_rng(1)
+    n = 500
+    v = rng.normal(size=n) + 0.02 * np.arange(n)
+    r = np.corrcoef(v, np.arange(n))[0, 1]
+    assert abs(r) * n**0.5 > 7
+    assert trend_of(v[:, None]).column() == 0
+    weak = rng.normal(size=n) + 0.0005 * np.arange(n)
+    assert abs(np.corrcoef(weak, np.arange(n))[0, 1]) * n**0.5 < 7
+    assert trend_of(weak[:, None]).column() is None

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from evenhand.error_rates import (
+    FlagsMoreWarning,
+    auc,
+    equal_error_rate,
+    error_rates,
+    flags_more,
+    threshold_at,
+)
+from evenhand.evaluation import UndefinedScoreWarning
+
+
+def scored(seed, n=200):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    y[:2] = 0, 1
+    return y, np.round(rng.normal(size=n) + y, 1)  # with ties
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 60))
+def test_auc_is_that_of_scikit_learn(seed, n):
+    y, score = scored(seed, n)
+    assert auc(y, score) == pytest.approx(roc_auc_score(y, score))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_equal_error_rate_lies_on_the_roc_curve(seed):
+    y, score = scored(seed)
+    fpr, tpr, _ = roc_curve(y, score, drop_intermediate=False)
+    rate = equal_error_rate(y, score)
+    assert np.interp(rate, fpr, tpr) == pytest.approx(1 - rate)
+
+
+def test_equal_error_rate_of_perfect_and_useless_scores():
+    assert equal_error_rate([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4]) == 0
+    assert equal_error_rate([0, 1], [0.5, 0.5]) == pytest.approx(0.5)
+    assert equal_error_rate([0, 0, 1, 1], [0.3, 0.4, 0.1, 0.2]) == 1
+
+
+@pytest.mark.parametrize("fpr", [0.0, 0.05, 0.3, 1.0])
+def test_the_threshold_flags_no_more_than_asked_and_no_lower_one_would_do(fpr):
+    y, score = scored(3)
+    threshold = threshold_at(y, score, fpr)
+    assert np.mean(score[y == 0] >= threshold) <= fpr
+    lower = score[score < threshold]
+    assert len(lower) == 0 or np.mean(score[y == 0] >= lower.max()) > fpr
+
+
+def test_rates_of_groups_by_hand():
+    y = np.array([0, 0, 0, 0, 1, 1, 1])
+    flagged = np.array([1, 1, 0, 0, 1, 0, 0])
+    groups = {"a": np.array([1, 1, 0, 0, 1, 0, 0]), "b": np.array([0, 0, 1, 1, 0, 1, 0]), "none": np.zeros(7)}
+    rates = error_rates(y, flagged, groups)
+    assert (rates.fpr, rates.fnr) == (0.5, pytest.approx(2 / 3))
+    assert rates.fpr_of["a"] == 1
+    assert rates.fnr_of["b"] == 1
+    assert np.isnan(rates.fpr_of["none"])
+    assert rates.fped == pytest.approx(0.5 + 0.5)
+    assert rates.fned == pytest.approx(2 / 3 + 1 / 3)
+    assert rates.counts["a"] == (2, 1)
+    assert rates.undefined == ("group 'none' has no harmless rows", "group 'none' has no harmful rows")
+    assert "FPED 1.00" in str(rates)
+
+
+def test_flagging_everybody_is_named():
+    y, groups = [0, 0, 1, 1], {"a": [1, 0, 1, 0]}
+    plain, everybody = error_rates(y, [0, 0, 1, 0], groups), error_rates(y, [1, 1, 1, 1], groups)
+    with pytest.warns(FlagsMoreWarning, match=r"100.0 % of harmless texts, the plain one 0.0 %"):
+        assert flags_more(plain, everybody)
+    assert flags_more(everybody, plain) == ""
+
+
+def test_one_class_is_undefined():
+    for score in (auc, equal_error_rate, lambda y, s: threshold_at(y, s, 0.1)):
+        with pytest.warns(UndefinedScoreWarning, match="both classes"):
+            assert np.isnan(score([1, 1], [0.2, 0.4]))
+    assert np.isnan(error_rates([1, 1], [1, 0], {"a": [1, 1]}).fped)
+
+
+@pytest.mark.parametrize(
+    ("y", "score", "message"),
+    [([0, 1], [1.0], "one number for each row"), ([0, 2], [0.1, 0.2], "0 and 1"), ([0, 1], [np.nan, 1], "nan in 1")],
+)
+def test_bad_input(y, score, message):
+    with pytest.raises(ValueError, match=message):
+        auc(y, score)
+    with pytest.raises(ValueError, match="mask of 2 rows"):
+        error_rates([0, 1], [0, 1], {"a": [1]})
+    with pytest.raises(ValueError, match="share between"):
+        threshold_at([0, 1], [0.1, 0.2], 3)

@@ -1,0 +1,151 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.feature_extraction.text import HashingVectorizer
+
+from evenhand import certify
+from evenhand.counterfactuals import TokenSwap
+from evenhand.datasets import mentions, templates
+from evenhand.error_rates import error_rates
+from evenhand.evaluation import balanced_accuracy, ctf_std
+from evenhand.output_distances import total_variation
+from evenhand.text import TextClassifier
+
+COUNTS = HashingVectorizer(n_features=128, ngram_range=(1, 1), norm="l2")
+COMMENTS = templates(500, seed=0)
+TOKENS = list(COMMENTS.groups.columns)
+TEXTS, Y = COMMENTS.texts[:350], COMMENTS.y[:350]
+HELD_OUT, Y_HELD_OUT = COMMENTS.texts[350:], COMMENTS.y[350:]
+
+
+def embed(texts):
+    return COUNTS.transform(texts).toarray()
+
+
+def classifier(method="sensei", **options):
+    settings = {"hidden": (30,), "steps": 120, "lr": 3e-3, "k": 8, "batch_size": 64}
+    return TextClassifier(embed, TokenSwap(TOKENS, sample=4), method, **{**settings, **options})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {method: classifier(method).fit(TEXTS, Y) for method in ("plain", "sensei", "clp", "sensr")}
+
+
+@pytest.mark.parametrize("method", ["sensei", "clp", "sensr"])
+def test_fair_methods_are_more_consistent_and_nearly_as_accurate(fitted, method):
+    versions = TokenSwap(TOKENS)(HELD_OUT)
+    ctf = {name: ctf_std(versions.map(lambda t, m=m: m.predict_proba(t)[:, 1])) for name, m in fitted.items()}
+    accuracy = {name: balanced_accuracy(Y_HELD_OUT, m.predict(HELD_OUT)) for name, m in fitted.items()}
+    assert ctf[method] < 0.7 * ctf["plain"]
+    assert accuracy[method] > accuracy["plain"] - 0.08
+
+
+def test_the_choice_is_the_rule(fitted):
+    model = fitted["sensei"]
+    allowed = [row for row in model.choice_ if row["skill"] >= model.plain_["skill"] - model.max_accuracy_loss]
+    best = min(allowed, key=lambda row: row["ctf"])["rho"] if allowed else max(model.choice_, key=lambda r: r["skill"])
+    assert model.rho_ == (best if allowed else best["rho"])
+    assert [row["rho"] for row in model.choice_] == [0.3, 1.0, 3.0]
+
+
+def test_no_more_harmless_validation_texts_are_flagged_than_by_the_plain_model(fitted):
+    from evenhand.text.classifier import _split
+
+    for method, model in fitted.items():
+        _, held = _split(Y, 0.2, 0)
+        flagged = model.predict([TEXTS[i] for i in held])
+        assert error_rates(Y[held], flagged, {}).fpr <= model.plain_fpr_ + 1e-12, method
+        assert 0 <= model.threshold_ <= 1
+
+
+def test_probabilities_predictions_and_decisions_agree(fitted):
+    model = fitted["sensei"]
+    p = model.predict_proba(HELD_OUT)
+    assert p.sum(axis=1) == pytest.approx(1)
+    assert (model.predict(HELD_OUT) == (p[:, 1] >= model.threshold_)).all()
+    assert ((model.decision_function(HELD_OUT) >= 0) == (p[:, 1] >= model.threshold_)).all()
+
+
+def test_columns_and_labels_of_any_kind():
+    names = np.where(Y == 1, "toxic", "fine")
+    model = classifier("plain", steps=30).fit(pd.DataFrame({"comment": TEXTS}), pd.Series(names))
+    assert set(model.predict(pd.Series(HELD_OUT[:5]))) <= {"toxic", "fine"}
+
+
+def test_several_classes():
+    y = np.array([len(text) % 3 for text in TEXTS])
+    model = classifier("sensei", steps=30, rho=1.0).fit(TEXTS, y)
+    assert model.predict_proba(HELD_OUT).shape == (150, 3)
+    assert np.isnan(model.threshold_)
+    assert (model.predict(HELD_OUT) == model.predict_proba(HELD_OUT).argmax(1)).all()
+
+
+def test_mentions_lower_the_false_alarms_on_harmless_mentions():
+    extra = mentions(TOKENS, 200, seed=1)
+    other = mentions(TOKENS, 400, seed=2)
+    harmless = [text for text, bad in zip(other.texts, other.y) if not bad and text not in set(extra.texts)]
+    settings = {"method": "plain", "steps": 120}
+    without = classifier(**settings).fit(TEXTS, Y)
+    taught = classifier(mentions=(extra.texts, extra.y), **settings).fit(TEXTS, Y)
+    assert taught.predict_proba(harmless)[:, 1].mean() < without.predict_proba(harmless)[:, 1].mean() - 0.05
+
+
+def test_blind_versions_are_left_out_and_counted():
+    def short(texts):
+        return embed([" ".join(text.split()[:4]) for text in texts])
+
+    far = [f"one two three four five {text}" if i % 2 else text for i, text in enumerate(TEXTS)]
+    with pytest.warns(UserWarning, match="look the same to the encoder"):
+        model = TextClassifier(short, TokenSwap(TOKENS, sample=2), hidden=(5,), steps=5, k=2, rho=1.0).fit(far, Y)
+    versions = TokenSwap(TOKENS, sample=2)(far)
+    same = [np.ptp(short(list(row)), axis=0).max() == 0 for row in versions.values]
+    assert model.blind_ == sum(same) > 50
+
+
+def test_clone_and_pickle_of_an_unfitted_and_a_fitted_model(fitted):
+    model = fitted["sensei"]
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict_proba(HELD_OUT) == model.predict_proba(HELD_OUT)).all()
+    assert clone(model).get_params()["rho"] == "auto"
+
+
+def test_the_same_seed_gives_the_same_model(fitted):
+    again = classifier("sensei").fit(TEXTS, Y)
+    assert (again.predict_proba(HELD_OUT) == fitted["sensei"].predict_proba(HELD_OUT)).all()
+
+
+def test_an_exact_certificate_over_the_versions(fitted):
+    versions = TokenSwap(TOKENS)(HELD_OUT)
+    found = certify(fitted["sensei"].pipeline_, versions, eps=0.1, output_distance=total_variation)
+    net = fitted["sensei"].net_
+    features = fitted["sensei"].features_
+    p = versions.map(lambda t: net.predict_proba(features.transform(t))[:, 1]).values
+    rest = p[max(1, len(p) // 5) :]
+    assert found.r_low == found.r_high == pytest.approx(np.abs(rest - rest[:, :1]).max(axis=1).mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        ({"method": "magic"}, Y, "method is one of"),
+        ({"swaps": None}, Y, "needs swaps"),
+        ({}, Y[:5], "one label for each"),
+        ({}, np.zeros(350), "one class only"),
+        ({"validation_fraction": 1.0}, Y, "validation_fraction"),
+        ({"mentions": (["x"], ["other"])}, Y, "mentions have labels"),
+    ],
+)
+def test_bad_input(options, y, message):
+    model = classifier(steps=2).set_params(**options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(TEXTS, y)
+
+
+def test_texts_without_any_token_have_nothing_to_be_fair_about():
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="no text has versions"):
+        classifier(steps=2).fit(["a b", "c d", "e f", "g h"], [0, 1, 0, 1])

@@ -1,0 +1,43 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from evenhand.estimators import ERMClassifier
+from evenhand.text import TextFeatures, without_blind
+from evenhand.variations import Variations
+
+
+def lengths(texts):
+    return np.array([[len(text), text.count("a"), 7.0] for text in texts])
+
+
+def test_scaled_as_scikit_learn_does():
+    texts = ["a", "banana", "cab", "dd"]
+    found = TextFeatures(lengths).fit(texts).transform(texts)
+    assert found == pytest.approx(StandardScaler().fit_transform(lengths(texts)), abs=1e-6)
+
+
+def test_a_text_column_and_other_columns_are_one_model():
+    frame = pd.DataFrame({"comment": ["a", "bb", "ccc", "dddd"] * 10, "age": range(40)})
+    y = (frame["comment"].str.len() > 2).astype(int)
+    columns = ColumnTransformer([("text", TextFeatures(lengths), "comment"), ("rest", StandardScaler(), ["age"])])
+    model = make_pipeline(columns, ERMClassifier(hidden=(8,), steps=150, random_state=0)).fit(frame, y)
+    assert (model.predict(frame) == y).mean() > 0.95
+
+
+def test_bad_encoders():
+    with pytest.raises(ValueError, match="one vector for each of 2"):
+        TextFeatures(lambda texts: np.zeros((1, 3))).fit(["a", "b"])
+    with pytest.raises(ValueError, match="NaN"):
+        TextFeatures(lambda texts: np.full((len(texts), 2), np.nan)).fit(["a"])
+
+
+def test_blind_means_no_version_differs():
+    values = np.zeros((3, 3, 2))
+    values[1, 2, 1] = 1e-9
+    seen, blind = without_blind(Variations(values, [4, 5, 6]))
+    assert (seen.rows.tolist(), blind) == ([5], 2)
+    assert without_blind(Variations(np.empty((0, 2, 2)), []))[1] == 0

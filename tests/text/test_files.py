@@ -1,0 +1,88 @@
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_categories
+from evenhand.datasets import templates
+from evenhand.text import TextClassifier, load_text, save_text
+from evenhand.text.files import describe_swaps, read_swaps, text_model_file
+
+COMMENTS = templates(120, seed=0)
+TOKENS = list(COMMENTS.groups.columns)
+
+
+class Small:
+    """An encoder with what a file needs to know of one."""
+
+    name, max_length, fingerprint = "small", 16, "abc"
+
+    def __call__(self, texts):
+        rng = {text: np.random.default_rng(abs(hash(text)) % 2**32) for text in texts}
+        return np.stack([rng[text].normal(size=12) for text in texts]).astype(np.float32)
+
+
+@pytest.fixture
+def model(monkeypatch):
+    monkeypatch.setattr("evenhand.text.files.SentenceEncoder", Small)
+    swaps = TokenSwap(TOKENS, sample=2)
+    return TextClassifier(Small(), swaps, hidden=(6, 4), steps=10, k=3, rho=1.0).fit(COMMENTS.texts, COMMENTS.y)
+
+
+def test_a_saved_model_predicts_the_same_and_the_file_holds_no_cache(model, tmp_path):
+    path = tmp_path / "model.text"
+    save_text(model, path, {"note": "x"})
+    again = load_text(path, Small())
+    assert (again.predict_proba(COMMENTS.texts) == model.predict_proba(COMMENTS.texts)).all()
+    assert (again.predict(COMMENTS.texts) == model.predict(COMMENTS.texts)).all()
+    assert again.metadata_ == {"note": "x"}
+    assert again.swaps(COMMENTS.texts).values.tolist() == model.swaps(COMMENTS.texts).values.tolist()
+    assert path.stat().st_size < 20_000
+    assert text_model_file(path)
+
+
+def test_another_encoder_is_refused(model, tmp_path):
+    path = tmp_path / "model.text"
+    save_text(model, path)
+    other = Small()
+    other.fingerprint = "other"
+    with pytest.raises(ValueError, match="their hashes differ"):
+        load_text(path, other)
+
+
+def test_an_encoder_without_a_name_is_refused(tmp_path):
+    model = TextClassifier(Small(), None, "plain", hidden=(3,), steps=2).fit(COMMENTS.texts, COMMENTS.y)
+    with pytest.raises(TypeError, match="cannot be saved by name"):
+        save_text(model, tmp_path / "x")
+
+
+def test_other_files_are_no_text_models(tmp_path):
+    path = tmp_path / "other.npz"
+    path.write_bytes(b"nothing")
+    assert not text_model_file(path)
+    np.savez(path, about=np.array(json.dumps({"format": "later"})))
+    assert not text_model_file(path)
+    with pytest.raises(ValueError, match="not a text model"):
+        load_text(path, Small())
+
+
+@pytest.mark.parametrize(
+    "swaps",
+    [
+        TokenSwap(["gay", "straight"], sample=1, passage=9, insults=True),
+        TokenSwap(identity_categories(), neutral=True),
+        GenderSwap(nouns=True, names=(["John"], ["Anna"])),
+        GenderSwap(),
+    ],
+)
+def test_swaps_come_back_as_they_were(swaps):
+    again = read_swaps(json.loads(json.dumps(describe_swaps(swaps))))
+    texts = ["John is an old man, a gay friend.", "She is a Muslim woman"]
+    assert again(texts).values.tolist() == swaps(texts).values.tolist()
+    assert repr(again) == repr(swaps)
+
+
+def test_pickles_of_swaps():
+    swaps = TokenSwap(["gay", "straight"])
+    assert pickle.loads(pickle.dumps(swaps))(["a gay man"]).values.tolist() == swaps(["a gay man"]).values.tolist()
