@@ -240,13 +240,14 @@ class FreeBox(Box):
         called outside though it is not.
         """
         z = x @ self.free
-        slack = tolerance * (1 + self.free_low.abs().maximum(self.free_high.abs()))
+        slack = tolerance * self.free_low.abs().maximum(self.free_high.abs())
         ranged = ((z >= self.free_low - slack) & (z <= self.free_high + slack)).all(1)
         inside = self.box.contains(x, tolerance)
         nearest = self._inside(x)
         for p in [nearest, self.box.round(nearest), *self._discrete_points(x, nearest)]:
             gap = self._across(p - x).abs()
-            inside |= self.box.contains(p, tolerance) & (gap <= tolerance * (1 + x.abs())).all(1)
+            near = (gap <= tolerance * self.high.abs().maximum(self.low.abs())).all(1)
+            inside |= self.box.contains(p, tolerance) & near
         return ranged & inside
 
     def project(self, x: Tensor) -> Tensor:
