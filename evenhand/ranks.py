@@ -71,8 +71,15 @@ def begin(timeout: float = 300.0, backend: str | None = None) -> Iterator[int]:
 
 
 def underlying(model: Any) -> Any:
-    """The user's own model, without the wrapper whose hooks would communicate at every step of a search."""
-    return model.module if isinstance(model, DistributedDataParallel) else model
+    """The user's own model, without a wrapper whose hooks would communicate at every step of a search, or that would be
+    compiled again for it."""
+    while True:
+        if isinstance(model, DistributedDataParallel):
+            model = model.module
+        elif isinstance(model, nn.Module) and "_orig_mod" in model._modules:  # torch.compile
+            model = model._modules["_orig_mod"]
+        else:
+            return model
 
 
 def gather(numbers: Sequence[float]) -> list[list[float]]:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from evenhand import ranks
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.model_step import ModelStep
 from evenhand.output_distances import OutputDistance, mean_squared_logits
-from evenhand.search.first_layer import ModelView
 from evenhand.search.gradient import GradientSearch
-from evenhand.search.mode import eval_mode, gradients_allowed
-from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, Search, WorstCases
+from evenhand.search.mode import gradients_allowed
+from evenhand.search.model_view import Inputs, ModelView, Output
+from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, Search, WorstCases, box
 
 LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
 
@@ -50,9 +51,16 @@ class ratio_rule:
 class PricedSearch(nn.Module):
     """A search and the price lam it pays: what SenSeI and SenSR share.
 
-    lam is a buffer: saved in ``state_dict``, moved by ``.to``. It follows ``lam_rule`` in train mode and rests in eval
-    mode, like the statistics of BatchNorm. With eps = 0 only moves that cost nothing are allowed and lam rests too.
-    Under ``torch.distributed`` the mean fair distance is that of all ranks, so that every rank holds the same lam.
+    lam is a buffer: saved in ``state_dict``, moved by ``.to``, never below float32. It follows ``lam_rule`` in train
+    mode and rests in eval mode, like the statistics of BatchNorm. With eps = 0 only moves that cost nothing are allowed
+    and lam rests too. Under ``torch.distributed`` the mean fair distance is that of all ranks, so that every rank holds
+    the same lam.
+
+    lam steps once for each step of the model: batches whose gradients are accumulated before one step of the optimizer
+    share one price, and lam follows the mean over all of them. Where there is nothing to accumulate, under ``no_grad``
+    or with all parameters frozen, every call is a step.
+
+    vary, at, output, first_layer: how to look at the model, see ``ModelView``.
     """
 
     lam: Tensor
@@ -66,6 +74,11 @@ class PricedSearch(nn.Module):
         lam_rule: LamRule | None = None,
         lam: float = 1.0,
         generator: torch.Generator | None = None,
+        *,
+        vary: str | int | None = None,
+        at: str | None = None,
+        output: Output | None = None,
+        first_layer: str | None = None,
     ) -> None:
         super().__init__()
         if not eps >= 0:
@@ -78,23 +91,47 @@ class PricedSearch(nn.Module):
         self.search: Search = search if search is not None else GradientSearch()
         self.lam_rule = lam_rule if lam_rule is not None else gradient_rule(0.01)
         self.generator = generator
+        self.vary, self.at, self.output, self.first_layer = vary, at, output, first_layer
         self.register_buffer("lam", torch.tensor(float(lam)))
+        self._step = ModelStep()
 
-    def find(self, model: Model, gain: Gain, x: Tensor, rows: Tensor | None = None) -> WorstCases:
+    def look(self, model: Model, x: Inputs) -> ModelView:
+        """The model seen from the people x, who must lie inside the bounds."""
+        view = ModelView(
+            ranks.underlying(model), x, vary=self.vary, at=self.at, output=self.output, first_layer=self.first_layer
+        )
+        self.fair_metric.check_width(view.x)
+        check_inside(self.bounds, view.x)
+        return view
+
+    def find(self, model: Model, gain: Gain, x: Inputs, rows: Tensor | None = None) -> WorstCases:
         """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam.
 
         rows: which rows of the data x holds, for a search that must know whom it looks at.
         """
-        price = self.lam if self.eps > 0 else float("inf")
-        share = ranks.share_of(len(x)) if self.training else ranks.drawing(len(x))
+        return self.find_from(self.look(model, x), gain, rows)
+
+    def find_from(self, view: ModelView, gain: Gain, rows: Tensor | None = None) -> WorstCases:
+        """``find``, from a view that is there already."""
+        if self.training:
+            self._step.begin(view.parameters(), self.lam)
+        price = (self._step.lam if self.training else self.lam) if self.eps > 0 else float("inf")
+        n = len(view.x)
+        share = ranks.share_of(n) if self.training else ranks.drawing(n)
         with ranks.joint_draws(share):
-            found = self.search(
-                ranks.underlying(model), gain, x, self.fair_metric, price, self.bounds, self.generator, rows
-            )
+            found = self.search(view, gain, view.x, self.fair_metric, price, self.bounds, self.generator, rows)
         if self.training and self.eps > 0 and share.total:
-            mean_d_x = ranks.mean_of_all(found.d_x).to(self.lam)
-            self.lam.copy_(self.lam_rule(self.lam, mean_d_x, self.eps))
+            mean_d_x = self._step.mean(ranks.mean_of_all(found.d_x).to(self.lam), share.total)
+            self.lam.copy_(self.lam_rule(self._step.lam, mean_d_x, self.eps))
         return found
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        """lam moves with the module, but half precision would lose its small steps."""
+        exact = self.lam
+        super()._apply(*args, **kwargs)
+        if self.lam.dtype in (torch.float16, torch.bfloat16):
+            self.lam = exact.to(self.lam.device)
+        return self
 
     def extra_repr(self) -> str:
         return f"eps={self.eps}, lam={self.lam.item():.4g}"
@@ -121,8 +158,8 @@ class FairRegularizer(PricedSearch):
 
     The value is the dual objective lam*eps + mean(d_Y - lam*d_X) at the present lam; its gradient with respect to the
     model is that of step 3 of Algorithm 1. Both outputs are taken in eval mode, so dropout is no unfairness and
-    BatchNorm statistics do not move. Under DistributedDataParallel, which averages over the ranks, the gradient is that
-    of the joint batch, whether the ranks hold equally many rows or not.
+    BatchNorm statistics do not move. Rows outside ``bounds`` are an error. Under DistributedDataParallel, which
+    averages over the ranks, the gradient is that of the joint batch, whether the ranks hold equally many rows or not.
     """
 
     def __init__(
@@ -135,32 +172,48 @@ class FairRegularizer(PricedSearch):
         lam_rule: LamRule | None = None,
         lam: float = 1.0,
         generator: torch.Generator | None = None,
+        **look: Any,
     ) -> None:
-        super().__init__(fair_metric, eps, bounds, search, lam_rule, lam, generator)
+        super().__init__(fair_metric, eps, bounds, search, lam_rule, lam, generator, **look)
         self.output_distance = output_distance
 
-    def forward(self, model: Model, x: Tensor, rows: Tensor | None = None) -> Tensor:
-        value = self.evaluate(model, x, rows).value
+    def forward(self, model: Model, x: Inputs, rows: Tensor | None = None) -> Tensor:
+        result = self.evaluate(model, x, rows)
         if ranks.world() == 1 or not self.training:
-            return value
-        share = ranks.share_of(len(x))
-        return value * (share.own * ranks.world() / max(share.total, 1))
+            return result.value
+        share = ranks.share_of(len(result.h_x))
+        return result.value * (share.own * ranks.world() / max(share.total, 1))
 
-    def evaluate(self, model: Model, x: Tensor, rows: Tensor | None = None) -> Evaluated:
+    def evaluate(self, model: Model, x: Inputs, rows: Tensor | None = None) -> Evaluated:
         """The dual value and what it is made of; h(x) is computed once, for the search and for the value.
 
         rows: (n,) which rows of the data the batch holds; ``CandidateSearch`` needs them in mini-batches.
         """
-        model = ranks.underlying(model)
-        with eval_mode(model):
-            at_x = self.search.at(model, x) if isinstance(self.search, GradientSearch) else ModelView(model, x, None)
-            h_x = at_x.h_x()
-            gain = DistanceGain(_outside(h_x), self.output_distance)
-            found = self.find(model if at_x.cut is None else at_x, gain, x, rows)
-            d_y = self.output_distance(h_x, at_x.h_worst(found, self.fair_metric.directions))
-        d_y, d_x = (each.mean() if len(x) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
-        value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)
+        view = self.look(model, x)
+        h_x = view.h_x()
+        found = self.find_from(view, DistanceGain(_outside(h_x), self.output_distance), rows)
+        h_worst = view.h_worst(found, self.fair_metric)
+        with view.autocast.off():
+            d_y = DistanceGain(h_x, self.output_distance)(h_worst)
+            d_y, d_x = (each.mean() if len(h_x) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
+            value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)
         return Evaluated(value, d_y, d_x, h_x, found)
+
+
+def check_inside(bounds: Bounds, x: Tensor) -> None:
+    """Rows outside the bounds are an error that counts them and names the columns: from there x' would jump inside."""
+    limits = box(bounds, x)
+    if limits is None or len(x) == 0:
+        return
+    low, high = (side + sign * 1e-6 * (1 + side.abs()) for side, sign in zip(limits, (-1, 1)))
+    outside = (x < low) | (x > high)
+    if bool(outside.any()):
+        columns = outside.any(0).nonzero()[:, 0].tolist()
+        raise ValueError(
+            f"{int(outside.any(1).sum())} of {len(x)} rows lie outside bounds, in {len(columns)} of {x.shape[1]} "
+            f"columns: {columns[:10]}{' ...' if len(columns) > 10 else ''}; people must be possible people: give the "
+            "range that the features take after scaling, for example bounds=(x_train.amin(0), x_train.amax(0))"
+        )
 
 
 def _outside(h_x: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ ROOMS = [
     "fair_metrics",
     "search",
     "bounds",
+    "model_step",
     "regularizer",
     "judged",
     "objectives",

@@ -1,6 +1,7 @@
 """The dual value, its gradient, its lam."""
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from evenhand.fair_metrics import FairMetric
 from evenhand.output_distances import mean_squared_logits, total_variation
 from evenhand.regularizer import FairRegularizer, gradient_rule, ratio_rule
 from evenhand.search import GradientSearch
+from evenhand.search.worst_cases import WorstCases
 
 D = 5
 
@@ -154,6 +156,126 @@ def test_one_line_in_a_loop_makes_a_model_fairer():
             optimizer.step()
         values.append(judge.eval()(model, x).item())
     assert values[1] < 0.1 * values[0]
+
+
+class Squeezed(nn.Module):
+    """One logit without an axis of its own, (n,), as many binary classifiers give."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return self.net(x)[:, 0]
+
+
+def test_one_logit_without_an_axis_is_one_logit_of_each_person():
+    model, x = nn.Sequential(net(), nn.Linear(3, 1).double()), people()
+    flat = regularizer().evaluate(Squeezed(model), x)
+    column = regularizer(search=GradientSearch(fast=False)).evaluate(model, x)
+    torch.testing.assert_close(flat.value, column.value)
+    torch.testing.assert_close(flat.found.gain, (model(x) - model(flat.found.x_worst))[:, 0].square().detach())
+
+
+def test_rows_outside_bounds_are_counted_and_their_columns_named():
+    model, x = net(), people()
+    x[3, 2], x[5, 4], x[6, 4] = 11.125, -1.0, 1.5
+    with pytest.raises(ValueError, match=r"3 of 40 rows lie outside bounds, in 2 of 5 columns: \[2, 4\]") as error:
+        regularizer()(model, x)
+    assert "11.125" not in str(error.value)
+    with pytest.raises(ValueError, match="rows lie outside bounds"):
+        regularizer().eval()(model, torch.randn(40, D, dtype=torch.float64))
+    regularizer(bounds=None)(model, x)
+    nearly = people().clamp(0.1)
+    nearly[0, 0] = 1 + 1e-9  # rounding
+    regularizer()(model, nearly)
+
+
+class Wrapped:
+    def __init__(self, model):
+        self.model = model
+
+    def logits(self, x):
+        return self.model(x)
+
+
+def test_a_module_behind_a_function_is_in_eval_mode_too():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(D, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 2)).double().train()
+    x, expected = people(), regularizer(search=GradientSearch(fast=False)).evaluate(model, people())
+    for hidden in (
+        lambda z: model(z),
+        model.forward,
+        Wrapped(model).logits,
+        functools.partial(Wrapped.logits, Wrapped(model)),
+    ):
+        result = regularizer(search=GradientSearch(fast=False)).evaluate(hidden, x)
+        torch.testing.assert_close(result.value, expected.value)
+        assert model[2].training
+
+
+def test_a_function_that_hides_a_module_too_well_is_an_error():
+    model = nn.Sequential(nn.Linear(D, 16), nn.Dropout(0.5), nn.Linear(16, 2)).double().train()
+    registry = {id(model): model}
+    key = id(model)
+
+    class Elsewhere:
+        __slots__ = ()
+
+        def __call__(self, x):
+            return globals()["_REGISTRY"][key](x)
+
+    globals()["_REGISTRY"] = registry
+    try:
+        with pytest.raises(ValueError, match="hides a module in train mode"):
+            regularizer()(Elsewhere(), people())
+        model.eval()
+        assert torch.isfinite(regularizer()(Elsewhere(), people()))
+    finally:
+        del globals()["_REGISTRY"]
+
+
+def ends(model, gain, x, fair_metric, lam, bounds=None, generator=None, rows=None):
+    """The worse of two fixed moves, one of which costs something: no chance in it, so that batches can be compared."""
+    moves = [torch.zeros_like(x), torch.full_like(x, 0.4)]
+    with torch.no_grad():
+        gains = torch.stack([gain(model(x + move)) - lam * fair_metric.cost(move) for move in moves])
+    x_worst = torch.where((gains[1] > gains[0])[:, None], x + moves[1], x)
+    return WorstCases(x_worst, fair_metric(x, x_worst), gains.max(0).values)
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+def test_lam_steps_once_per_optimizer_step_however_many_batches_it_has(optimizer):
+    x, lams = people(64), []
+    for parts in (1, 4):
+        model, fair = net(), regularizer(search=ends, bounds=None, lam_rule=gradient_rule(0.2))
+        own = optimizer(model.parameters(), lr=0.01)
+        for _ in range(6):
+            own.zero_grad()
+            for part in x.tensor_split([10, 30, 31] if parts > 1 else []):
+                (fair(model, part) * len(part) / len(x)).backward()
+            own.step()
+        lams.append(fair.lam.item())
+        parameters = torch.cat([p.detach().ravel() for p in model.parameters()])
+        lams.append(parameters)
+    assert lams[0] != pytest.approx(0.5, abs=0.01)
+    assert lams[0] == pytest.approx(lams[2], abs=1e-6)
+    torch.testing.assert_close(lams[1], lams[3], rtol=1e-5, atol=1e-6)
+
+
+def test_lam_can_be_found_for_a_model_that_is_not_trained():
+    model, fair = net(), regularizer(search=ends, bounds=None, lam_rule=gradient_rule(0.5), eps=0.5)
+    with torch.no_grad():
+        for _ in range(3):
+            fair(model, people())
+    assert fair.lam.item() < 0.5 - 0.5 * 0.05 * 2
+
+
+def test_lam_never_loses_its_digits():
+    fair = regularizer(lam=0.123456)
+    assert fair.half().lam.dtype == torch.float32
+    assert fair.to(torch.bfloat16).lam.item() == pytest.approx(0.123456, abs=1e-7)
+    assert fair.double().lam.dtype == torch.float64
 
 
 @pytest.mark.parametrize("options", [{"eps": -0.1}, {"eps": float("nan")}, {"lam": -1.0}])

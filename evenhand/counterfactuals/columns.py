@@ -21,7 +21,8 @@ Array = NDArray[Any]
 def alter_columns(X: Any, changes: Mapping[Any, Sequence[Any]], *, keep_original: bool = True) -> Variations:
     """Each row of X with every combination of the values in `changes`: a `Variations` of values (n, m, d).
 
-    X: a pandas or polars frame, or an array (n, d) whose columns are named by their position.
+    X: a pandas or polars frame, a pyarrow Table (its versions are pandas frames), or an array (n, d) whose columns are
+        named by their position.
     changes: the values which each column takes. The name of a one-hot block stands for its columns: with columns
         relationship_Husband, ..., relationship_Wife, `{"relationship": ["Husband", "Wife"]}` sets the whole block.
     keep_original: version 0 is the row as it is, followed by the combinations. If every row already has one of the
@@ -78,6 +79,8 @@ def alter_columns(X: Any, changes: Mapping[Any, Sequence[Any]], *, keep_original
 
 def _open(X: Any) -> tuple[list[Any], Array, Any]:
     """Column names, the cells as one array (n, d), and the empty frame (None for an array)."""
+    if hasattr(X, "column_names"):  # a pyarrow Table, whose ``columns`` are the data themselves
+        X = X.to_pandas()
     if not hasattr(X, "columns"):
         table = np.asarray(X)
         if table.ndim != 2:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from evenhand.domain import Box
 from evenhand.estimators.checks import check_parameters
-from evenhand.estimators.inputs import check_frame, learn_metric, plain_table
+from evenhand.estimators.inputs import check_frame, learn_metric, plain_table, tensor_of
 from evenhand.estimators.source import Source, Streamed, Targets, class_targets, from_arrays, number_targets
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Loss, Objective, squared_loss
@@ -193,7 +193,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         X = plain_table(X)
         check_frame(X)
         values = validate_data(self, X, dtype=np.float32, order="C", reset=False)
-        x = torch.as_tensor(values, device=self.device)
+        x = tensor_of(values, self.device)
         module = self.module_.eval()
         if mode_free(module) and x.device.type != "mps":  # which has no float64
             module, x = copy.deepcopy(module).double(), x.double()
@@ -290,13 +290,15 @@ def _check_shape(module: nn.Module, n_features: int, n_outputs: int, name: str) 
         device = next((p.device for p in module.parameters()), torch.device("cpu"))
         dtype = next((p.dtype for p in module.parameters()), torch.float32)
         was_training = module.training
-        output = module.eval()(torch.zeros(2, n_features, device=device, dtype=dtype))
-        module.train(was_training)
+        wanted = f"{name} must map (n, {n_features}) to (n, {n_outputs}) (one column per class)"
+        try:
+            output = module.eval()(torch.zeros(2, n_features, device=device, dtype=dtype))
+        except RuntimeError as error:
+            raise ValueError(f"{wanted}; it does not take {n_features} features: {error}") from error
+        finally:
+            module.train(was_training)
     if output.shape != (2, n_outputs):
-        raise ValueError(
-            f"{name} must map (n, {n_features}) to (n, {n_outputs}) (one column per class); "
-            f"for two rows it gave {tuple(output.shape)}"
-        )
+        raise ValueError(f"{wanted}; for two rows it gave {tuple(output.shape)}")
 
 
 Domain = Box | None  # what bounds_ is

@@ -52,6 +52,11 @@ def plain_table(X: Any) -> Any:
     return X.toarray() if hasattr(X, "toarray") and hasattr(X, "nnz") else X
 
 
+def tensor_of(values: np.ndarray, device: str = "cpu") -> Tensor:
+    """The array as a tensor, copied only where it may not be written to."""
+    return torch.as_tensor(values if values.flags.writeable else values.copy(), device=device)
+
+
 def select_rows(X: Any, kept: np.ndarray) -> Any:
     """The rows of a frame or array where ``kept`` is true."""
     if hasattr(X, "loc"):

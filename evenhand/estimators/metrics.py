@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.estimators.base import parameters
-from evenhand.estimators.inputs import check_frame, named, plain_table
+from evenhand.estimators.inputs import check_frame, named, plain_table, tensor_of
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import Column, from_columns
 from evenhand.fair_metrics.metric import FairMetric
@@ -37,7 +37,7 @@ class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         X = plain_table(X)
         check_frame(X)
         values = validate_data(self, X, dtype=np.float64, reset=False)
-        x = torch.as_tensor(values)
+        x = tensor_of(values)
         projected: np.ndarray = self.fair_metric_.matching(x).project(x).numpy()
         return projected
 

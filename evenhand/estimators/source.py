@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from evenhand import ranks
 from evenhand.domain import Box, FreeBox
-from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, plain_table, select_rows
+from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, plain_table, select_rows, tensor_of
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.training.streams import Repeated, Stream, one_shot
 
@@ -145,7 +145,7 @@ def from_arrays(
     device = estimator.device
     return Arrays(
         X,
-        torch.as_tensor(values, device=device),
+        tensor_of(values, device),
         target,
         None if weight is None else torch.as_tensor(weight, device=device),
         sensitive_features,

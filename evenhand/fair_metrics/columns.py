@@ -69,8 +69,8 @@ def closest(name: str, names: Sequence[str]) -> str:
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Names of a frame's columns (pandas or polars), None for an array."""
-    columns = getattr(X, "columns", None)
+    """Names of a frame's columns (pandas, polars or pyarrow, whose ``columns`` are the data), None for an array."""
+    columns = getattr(X, "column_names", None) or getattr(X, "columns", None)
     return None if columns is None else [str(name) for name in columns]
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,10 +12,10 @@ from evenhand.domain import FreeBox
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.ranks import rand_rows
 from evenhand.search.ascent import AdamAscent, Ascent
-from evenhand.search.first_layer import ModelView, split
-from evenhand.search.mode import eval_mode, gradients_allowed
+from evenhand.search.mode import gradients_allowed
+from evenhand.search.model_view import view_of
 from evenhand.search.paths import Path
-from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Limits, Model, WorstCases, box
+from evenhand.search.worst_cases import Bounds, Gain, Limits, Model, WorstCases, box, gain_at_x
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,7 @@ class GradientSearch:
     reach: float | None = None
     starts: int = 1
     ascent: Callable[[Tensor, float], Ascent] = AdamAscent
-    fast: bool = True  # use the split paths of search/split.py where they apply
-    first_layer: str | None = None  # name of the model's first linear layer where it cannot be found by itself
-    _agreed: weakref.WeakKeyDictionary[object, bool] = field(
-        default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
-    )
+    fast: bool = True  # walk behind the first linear layer where the model has one (search/first_layer.py)
 
     def __call__(
         self,
@@ -60,39 +55,19 @@ class GradientSearch:
         generator: torch.Generator | None = None,
         rows: Tensor | None = None,
     ) -> WorstCases:
-        seen = model if isinstance(model, ModelView) else None
-        fair_metric = fair_metric.matching(x)
-        with gradients_allowed(), eval_mode(seen.model if seen else model):
-            x = x.detach().clone() if x.is_inference() else x.detach()
-            at_x = seen or self.at(model, x)
-            with torch.no_grad():
+        fair_metric.check_width(x)
+        with gradients_allowed():
+            view = view_of(model, x)
+            with torch.no_grad(), view.autocast.off():
+                x = view.x.detach().clone() if view.x.is_inference() else view.x.detach()
+                fair_metric = fair_metric.matching(x)
                 directions, back = _directions(fair_metric.directions, bounds)
-                path = at_x.path(gain, directions)
+                path = view.path(gain, directions, self.fast)
                 moves = _Moves(directions, back, box(bounds, x))
-                climb = _Climb(self, path, x, fair_metric, moves, float(lam), _gain_at_x(at_x, gain))
+                climb = _Climb(self, path, x, fair_metric, moves, float(lam), gain_at_x(gain, view.h_x))
                 for _ in range(self.starts):
                     climb.run(generator)
-                return climb.found(with_z=seen is not None)
-
-    def at(self, model: Model, x: Tensor) -> ModelView:
-        """The model seen from x, cut behind its first linear layer where that applies and was seen to agree."""
-        cut = split(model, self.first_layer) if self.fast else None
-        if cut is not None and model not in self._agreed:
-            with eval_mode(model):
-                self._agreed[model] = cut.agrees(model, x[:64].detach())
-        return ModelView(model, x, cut if cut is not None and self._agreed[model] else None)
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_agreed"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _agreed=weakref.WeakKeyDictionary())
-
-
-def _gain_at_x(at_x: ModelView, gain: Gain) -> Tensor:
-    if isinstance(gain, DistanceGain):
-        return gain.h_x.new_zeros(len(gain.h_x))  # d_Y(h(x), h(x)) = 0
-    return gain(at_x.h_x()).detach()
+                return climb.found()
 
 
 def _directions(directions: Tensor, bounds: Bounds) -> tuple[Tensor, Tensor | None]:
@@ -150,27 +125,30 @@ class _Climb:
         self.limits = limits = moves.limits
         self.free_only = lam == float("inf")
         d, k = fair_metric.directions.shape
-        self.best, self.u = gain_at_x.clone(), path.room(k)  # gain - lam * d_X; x' = x costs nothing
+        self.best, self.u = gain_at_x.clone(), path.zeros(k)  # gain - lam * d_X; x' = x costs nothing
         self.here = gain_at_x  # the objective at the latest point
         self.v: Tensor | None = None  # only once a point was tried that may cost something
         self.current = torch.zeros_like(gain_at_x, dtype=torch.bool)  # rows whose best point is the latest one
-        self.room = self._room(path.room(d)) if limits is not None else None
+        self.margins = self._margins_of(path.zeros(d)) if limits is not None else None
         self.u_limits = self._u_limits()
 
     def run(self, generator: torch.Generator | None) -> None:
         u = self._noise(self.u.shape[1], self.search.noise, generator)
+        if self.free_only and self.margins is not None:
+            stuck = ~self._free_part(u).any(dim=1)  # the noise leads out of the box, and at x' = x there is no slope
+            u[stuck] *= -1
         v = self._subspace_stage(u)
         if self.search.full_steps > 0 and not self.free_only:
             self._full_stage(u, v, generator)
 
-    def found(self, with_z: bool = False) -> WorstCases:
+    def found(self) -> WorstCases:
         x_worst = torch.addmm(self.x, self.u, self.moves.directions.T)
         if self.v is not None:
             x_worst += self.v
         if self.limits is not None:  # rounding must not leave the box, in columns that nothing moves beyond it
             inside = torch.maximum(torch.minimum(x_worst, self.limits.high), self.limits.low)
             x_worst = inside if self.limits.free is None else torch.where(self.limits.free.any(1), x_worst, inside)
-        z = self.path.z_at(self.u, self.v, self.current) if with_z else None
+        z = self.path.z_at(self.u, self.v, self.current)
         u = self.u if self.moves.back is None else self.u @ self.moves.back.T
         if self.v is None:
             return WorstCases(x_worst, torch.zeros_like(self.best), self.best, u, None, z)
@@ -192,14 +170,14 @@ class _Climb:
 
     def _visit(self, u: Tensor) -> Tensor | None:
         """Go to x + A u, moved into the box, and keep it where it is best; returns what brings it into the box."""
-        if self.room is None or self.free_only:
-            if self.room is not None:
+        if self.margins is None or self.free_only:
+            if self.margins is not None:
                 u.copy_(self._free_part(u))
             self.path.settle(u)
             self._keep(self.path.value(), u, None)
             return None
         self.path.settle(u)
-        into = self._into_box(self.moves.held(u), torch.zeros_like(self.room[0]))
+        into = self._into_box(self.moves.held(u), torch.zeros_like(self.margins[0]))
         cut = into.any(dim=1).nonzero()[:, 0]  # the rows which the box holds back
         v = self.moves.across(into)
         self._keep(self.path.value(v, cut).sub(self._price(v)[0], alpha=self.lam), u, v)
@@ -208,12 +186,12 @@ class _Climb:
     def _full_stage(self, u: Tensor, into: Tensor | None, generator: torch.Generator | None) -> None:
         """Climb over v = M into from where the subspace stage ended, now with the distance term."""
         d = self.x.shape[1]
-        held = self.moves.held(u) if self.room is not None else None
+        held = self.moves.held(u) if self.margins is not None else None
         if u.shape[1] == 0:  # there is no subspace to start from, and at x' = x the squared distance is flat
             into = self._into_box(held, self._noise(d, self.search.noise / d**0.5, generator))
             self.here = self.path.value(into).sub(self._price(into)[0], alpha=self.lam)
         price = None if into is None else self._price(into)
-        into = self.path.room(d) if into is None else into
+        into = self.path.zeros(d) if into is None else into
         ascent = None if self.search.line_search else self.search.ascent(into, self.search.full_step)
         moved = torch.zeros_like(self.current)
         best_v = self.v
@@ -294,9 +272,9 @@ class _Climb:
     def _noise(self, width: int, size: float, generator: torch.Generator | None) -> Tensor:
         """Uniform noise (n, width) within +-size."""
         noise = rand_rows(len(self.x), width, generator, self.x)
-        return self.path.room(width).copy_(noise.mul_(2).sub_(1).mul_(size))
+        return self.path.zeros(width).copy_(noise.mul_(2).sub_(1).mul_(size))
 
-    def _room(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _margins_of(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """How far each row may move down and up before it leaves the box, (n, d) twice."""
         assert self.limits is not None
         x.copy_(self.x)
@@ -304,20 +282,20 @@ class _Climb:
 
     def _into_box(self, held: Tensor | None, v: Tensor) -> Tensor:
         """Project x + held + v onto the box by changing v, in place; v stays exact where nothing is cut off."""
-        if self.room is None or held is None:
+        if self.margins is None or held is None:
             return v
-        torch.maximum(v, self.room[0] - held, out=v)
-        return torch.minimum(v, self.room[1] - held, out=v)
+        torch.maximum(v, self.margins[0] - held, out=v)
+        return torch.minimum(v, self.margins[1] - held, out=v)
 
     def _u_limits(self) -> tuple[Tensor, Tensor] | None:
         """How far u may go: the range of the sensitive coordinate over the domain, and ``reach``."""
         reach = self.search.reach
-        if self.room is None:
+        if self.margins is None:
             return None if reach is None else (torch.full_like(self.u, -reach), torch.full_like(self.u, reach))
         assert self.limits is not None
         plus, minus = self.moves.directions.clamp(min=0), self.moves.directions.clamp(max=0)
-        down, up = self.room
-        low, high = self.path.room(self.u.shape[1]), self.path.room(self.u.shape[1])
+        down, up = self.margins
+        low, high = self.path.zeros(self.u.shape[1]), self.path.zeros(self.u.shape[1])
         low.copy_(down @ plus + up @ minus)
         high.copy_(up @ plus + down @ minus)
         if self.limits.free is not None:
@@ -333,13 +311,13 @@ class _Climb:
 
     def _free_part(self, u: Tensor) -> Tensor:
         """As much of the move u, direction by direction, as stays inside the box without any correction."""
-        assert self.room is not None
+        assert self.margins is not None
         freed, directions = self.moves.freed, self.moves.directions[:, self.moves.freed :]
-        cut_off = self._into_box(self.moves.held(u), torch.zeros_like(self.room[0]))
+        cut_off = self._into_box(self.moves.held(u), torch.zeros_like(self.margins[0]))
         rows = cut_off.any(dim=1).nonzero()[:, 0]  # all others stay inside as they are
         if len(rows) == 0:
             return u
-        down, up = (side.T[:, rows] for side in self.room)  # (d, rows)
+        down, up = (side.T[:, rows] for side in self.margins)  # (d, rows)
         kept = u.T[freed:, rows]
         for move, direction in zip(kept, directions.T):
             columns = direction.nonzero()[:, 0]

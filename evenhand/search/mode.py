@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from types import CodeType, FunctionType, MethodType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -26,22 +31,35 @@ _MODE_FREE = (
     nn.Softplus,
     nn.LayerNorm,
 )
+_OF_EVERY_MODULE = frozenset(vars(nn.Module()))
+_DEEP = 6  # how far a module may be hidden behind functions, objects and containers
+_MANY = 1000  # how many things of a container are looked at
+
+_lock = threading.Lock()
+_looking: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()  # how many look at a module that was in train mode
 
 
 @contextmanager
 def eval_mode(model: Any) -> Iterator[None]:
-    """Dropout off and BatchNorm statistics frozen inside; each submodule's mode as it was afterwards, also on error."""
-    if not isinstance(model, nn.Module):
-        yield
-        return
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
+    """Dropout off and BatchNorm statistics frozen inside; each submodule's mode as it was afterwards, also on error.
+
+    Re-entrant, also from several threads: the last one to leave restores the mode. Of a function, the modules that it
+    holds (see ``modules_in``).
+    """
+    with _lock:
+        ours = [m for top in modules_in(model) for m in top.modules() if m.training or m in _looking]
+        for module in ours:
+            _looking[module] = _looking.get(module, 0) + 1
+            module.training = False
     try:
         yield
     finally:
-        for module in training:
-            module.training = True
+        with _lock:
+            for module in ours:
+                _looking[module] -= 1
+                if _looking[module] == 0:
+                    del _looking[module]
+                    module.training = True
 
 
 def mode_free(model: Any) -> bool:
@@ -54,3 +72,125 @@ def gradients_allowed() -> Iterator[None]:
     """Gradients work inside, whatever the caller's ``no_grad`` or ``inference_mode``."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
+
+
+def still(model: Callable[..., Any]) -> Callable[..., Any]:
+    """The model as it is in eval mode, for as long as one likes, while the model itself keeps its mode.
+
+    A module in train mode is seen through its ``twin``, so that nobody else who uses it meanwhile notices, and a
+    backward pass that runs it again (checkpointing) finds the same mode. What has no twin is put in eval mode for the
+    time of each call.
+    """
+    if isinstance(model, nn.Module):
+        if mode_free(model) or not any(module.training for module in model.modules()):
+            return model
+        other = twin(model)
+        if other is not None:
+            return other
+    elif not any(m.training for top in modules_in(model) for m in top.modules()):
+        return model
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with eval_mode(model):
+            return model(*args, **kwargs)
+
+    return called
+
+
+def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None) -> nn.Module | None:
+    """The same module tree, with the same parameters, buffers and hooks, in eval mode; the model is not touched.
+
+    instead: submodules that others take the place of. None where the tree cannot be seen this way: modules whose
+    forward belongs to the instance, and functions kept by a module that hold a module themselves.
+    """
+    twins: dict[nn.Module, nn.Module] = dict(instead or {})
+
+    def of(module: nn.Module) -> nn.Module | None:
+        if module in twins:
+            return twins[module]
+        if not _has_twin(module):
+            return None
+        other = nn.Module.__new__(type(module))
+        twins[module] = other
+        children: dict[str, nn.Module | None] = {}
+        for name, child in module._modules.items():
+            children[name] = None if child is None else of(child)
+            if child is not None and children[name] is None:
+                return None
+        # Parameters and buffers are the very dictionaries of the model: a step of its optimiser is seen here too.
+        other.__dict__.update(vars(module), _modules=children, training=False, _compiled_call_impl=None)
+        return other
+
+    return of(model)
+
+
+def _has_twin(module: nn.Module) -> bool:
+    if isinstance(module, torch.jit.ScriptModule) or "forward" in vars(module):
+        return False
+    if type(module).__module__.startswith("torch.distributed"):  # wrappers that keep books about their parameters
+        return False
+    own = [value for name, value in vars(module).items() if name not in _OF_EVERY_MODULE]
+    return not any(callable(value) and modules_in(value) for value in own)
+
+
+def modules_in(model: Any) -> list[nn.Module]:
+    """The model itself if it is a module; otherwise the modules that a function or object holds.
+
+    They are looked for in closures, defaults, bound objects, partial arguments, attributes, containers, and among the
+    global names that a function's code mentions.
+    """
+    found: dict[int, nn.Module] = {}
+    seen: set[int] = set()
+
+    def look(thing: Any, deep: int) -> None:
+        if isinstance(thing, nn.Module):
+            found[id(thing)] = thing
+            return
+        if id(thing) in seen or deep == 0 or isinstance(thing, type | torch.Tensor | str | bytes | int | float):
+            return
+        seen.add(id(thing))
+        for part in _parts(thing):
+            look(part, deep - 1)
+
+    look(model, _DEEP)
+    return list(found.values())
+
+
+def _parts(thing: Any) -> Iterator[Any]:
+    """What a thing is made of, as far as a module can hide in it."""
+    if isinstance(thing, FunctionType):
+        if thing.__module__ is not None and thing.__module__.split(".")[0] == "torch":
+            return
+        for cell in thing.__closure__ or ():
+            try:
+                yield cell.cell_contents
+            except ValueError:  # not filled yet
+                continue
+        yield from thing.__defaults__ or ()
+        yield from (thing.__kwdefaults__ or {}).values()
+        yield from (thing.__globals__[name] for name in _names(thing.__code__) if name in thing.__globals__)
+        yield from vars(thing).values()
+    elif isinstance(thing, MethodType):
+        yield thing.__self__
+        yield thing.__func__
+    elif isinstance(thing, partial):
+        yield thing.func
+        yield from thing.args
+        yield from thing.keywords.values()
+    elif isinstance(thing, Mapping):
+        yield from islice(thing.values(), _MANY)
+    elif isinstance(thing, list | tuple | set | frozenset):
+        yield from islice(thing, _MANY)
+    elif hasattr(thing, "__dict__") and type(thing).__module__ not in ("builtins", "types"):
+        yield from vars(thing).values()
+        if callable(thing):
+            yield type(thing).__call__
+
+
+def _names(code: CodeType) -> set[str]:
+    """The global names that a function's code mentions, nested functions included."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _names(constant)
+    return names

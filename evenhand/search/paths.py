@@ -13,16 +13,14 @@ batch: moves inside the subspace then never touch d again. For Linear-ReLU-...-L
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from evenhand.output_distances import mean_squared_logits
 from evenhand.search.worst_cases import DistanceGain, Gain, Model, value_and_slope
-
-if TYPE_CHECKING:
-    from evenhand.search.first_layer import Split
 
 
 class Path(Protocol):
@@ -40,7 +38,7 @@ class Path(Protocol):
 
     def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None: ...
 
-    def room(self, width: int) -> Tensor: ...
+    def zeros(self, width: int) -> Tensor: ...
 
 
 class PlainPath:
@@ -80,15 +78,15 @@ class PlainPath:
     def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None:
         return None
 
-    def room(self, width: int) -> Tensor:
+    def zeros(self, width: int) -> Tensor:
         return self.x.new_zeros(len(self.x), width)
 
 
 class SplitPath:
     """Models that begin with a linear layer: ``tail`` maps the first layer's output to the logits."""
 
-    def __init__(self, split: Split, gain: Gain, z: Tensor, directions: Tensor) -> None:
-        self.split, self.gain, self.z, self.weight = split, gain, z, split.linear.weight.detach()
+    def __init__(self, tail: Model, linear: nn.Linear, gain: Gain, z: Tensor, directions: Tensor) -> None:
+        self.tail, self.gain, self.z, self.weight = tail, gain, z, linear.weight.detach()
         self.response = (directions.T @ self.weight.T).T  # W1 A, (H, k)
         self.base = self.pre = z
         self.line: tuple[Tensor, Tensor | None] | None = None
@@ -111,7 +109,7 @@ class SplitPath:
     def _value_at(self, z: Tensor) -> Tensor:
         self.pre = z
         with torch.enable_grad():
-            self.gained = self.gain(self.split.tail(self.pre.requires_grad_(True)))
+            self.gained = self.gain(self.tail(self.pre.requires_grad_(True)))
         return self.gained.detach()
 
     def start_line(self) -> None:
@@ -140,8 +138,8 @@ class SplitPath:
                 z[stale] += v[stale] @ self.weight.T
         return z
 
-    def room(self, width: int) -> Tensor:
-        """A zero matrix (n, width) in the layout of this path, for a move and all that is computed from it."""
+    def zeros(self, width: int) -> Tensor:
+        """(n, width) in the layout of this path, for a move and all that is computed from it."""
         return self.z.new_zeros(len(self.z), width)
 
     def _slope_z(self) -> Tensor:
@@ -155,12 +153,11 @@ class ReLUPath(SplitPath):
     W1 A run several times faster than row by row.
     """
 
-    def __init__(self, split: Split, gain: Gain, z: Tensor, directions: Tensor) -> None:
-        super().__init__(split, gain, z, directions)
-        assert split.relu_layers is not None
-        self.layers = [
-            (layer.weight.detach(), None if layer.bias is None else layer.bias.detach()) for layer in split.relu_layers
-        ]
+    def __init__(
+        self, layers: Sequence[nn.Linear], linear: nn.Linear, gain: Gain, z: Tensor, directions: Tensor
+    ) -> None:
+        super().__init__(layers[-1], linear, gain, z, directions)  # the tail is written out below
+        self.layers = [(layer.weight.detach(), None if layer.bias is None else layer.bias.detach()) for layer in layers]
         self.back = [weight for weight, _ in self.layers]  # what the slope is multiplied with on its way back
         self.closed_form = isinstance(gain, DistanceGain) and gain.output_distance is mean_squared_logits
         if isinstance(gain, DistanceGain) and self.closed_form:
@@ -210,7 +207,7 @@ class ReLUPath(SplitPath):
         self.v_slope = beside(self.z, self.weight.shape[1]) if self.v_slope is None else self.v_slope
         return torch.mm(self._slope_z(), self.weight, out=self.v_slope)
 
-    def room(self, width: int) -> Tensor:
+    def zeros(self, width: int) -> Tensor:
         return beside(self.z, width).zero_()
 
     def _slope_z(self) -> Tensor:

@@ -50,13 +50,25 @@ class Search(Protocol):
 
 
 class DistanceGain:
-    """The gain of SenSeI and of audits: d_Y(h(x), h(x'))."""
+    """The gain of SenSeI and of audits: d_Y(h(x), h(x')), the mean over tokens where a person has several outputs."""
 
     def __init__(self, h_x: Tensor, output_distance: OutputDistance = mean_squared_logits) -> None:
         self.h_x, self.output_distance = h_x, output_distance
 
     def __call__(self, h: Tensor) -> Tensor:
-        return self.output_distance(self.h_x, h)
+        if h.ndim == 2:
+            return self.output_distance(self.h_x, h)
+        each = self.output_distance(self.h_x.flatten(0, -2), h.flatten(0, -2))
+        return each.unflatten(0, h.shape[:-1]).flatten(1).mean(1)
+
+    def at_x(self) -> Tensor:
+        """d_Y(h(x), h(x)) = 0, without asking the model."""
+        return self.h_x.new_zeros(len(self.h_x))
+
+
+def gain_at_x(gain: Gain, h_x: Callable[[], Tensor]) -> Tensor:
+    """The gain of not moving, (n,)."""
+    return gain.at_x() if isinstance(gain, DistanceGain) else gain(h_x()).detach()
 
 
 def value_and_slope(gain: Gain, h: Tensor) -> tuple[Tensor, Tensor]:

@@ -176,3 +176,14 @@ def test_arrays_and_odd_frames():
     with pytest.raises(ValueError, match="two columns named 'a'"):
         alter_columns(pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), {"a": [0, 1]})
     assert alter_columns(FRAME[:0], {"sex": [0, 1]}).values.shape == (0, 2, 6)
+
+
+def test_a_pyarrow_table_is_a_frame_and_its_errors_print_no_people():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    table = pa.table({"age": [31.0, 45.0], "sex": [0, 1]})
+    expected = alter_columns(table.to_pandas(), {"sex": [0, 1]})
+    np.testing.assert_array_equal(alter_columns(table, {"sex": [0, 1]}).values, expected.values)
+    named = pa.table({"surname": ["Secretname", "Other"]})
+    with pytest.raises(ValueError, match="surname") as error:
+        alter_columns(named, {"sex": [0, 1]})
+    assert "Secretname" not in str(error.value)

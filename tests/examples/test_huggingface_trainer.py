@@ -44,7 +44,7 @@ def test_accumulated_batches_give_the_gradient_of_one_large_batch(example, tmp_p
     from evenhand.datasets import synthetic
     from evenhand.search.worst_cases import WorstCases
 
-    def exact(model, gain, x, fair_metric, lam, bounds=None, generator=None):
+    def exact(model, gain, x, fair_metric, lam, bounds=None, generator=None, rows=None):
         """The worst of the two ends of the sensitive feature: no chance in it, so that batches can be compared."""
         ends = torch.stack([torch.stack([torch.full_like(x[:, 0], v), x[:, 1]], 1) for v in (-1.0, 1.0)])
         with torch.no_grad():

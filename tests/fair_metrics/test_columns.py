@@ -44,3 +44,12 @@ def test_negative_positions_count_from_the_end_and_no_further():
     for wrong in (-4, 3, 1.5):
         with pytest.raises(ValueError, match="does not exist: the data have 3 unnamed columns"):
             column_positions(X, [wrong])
+
+
+def test_a_missing_column_of_a_pyarrow_table_prints_names_and_no_people():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    table = pa.table({"age": [31.0, 45.0], "surname": ["Secretname", "Other"]})
+    with pytest.raises(ValueError, match="column 'sex' does not exist; the closest are 'surname'") as error:
+        from_columns(table, ["sex"])
+    assert "Secretname" not in str(error.value)
+    assert from_columns(table, ["age"]).directions[:, 0].tolist() == [1, 0]

@@ -9,7 +9,8 @@ from torch import nn
 from evenhand.fair_metrics import FairMetric
 from evenhand.regularizer import FairRegularizer
 from evenhand.search import DistanceGain, GradientSearch
-from evenhand.search.first_layer import split
+from evenhand.search.first_layer import split, split_named
+from evenhand.search.model_view import ModelView
 from evenhand.search.paths import PlainPath, ReLUPath, SplitPath
 
 D = 7
@@ -61,12 +62,14 @@ STEPS = {"subspace_step": 0.1, "subspace_steps": 4, "full_step": 0.05, "full_ste
 LINE = {"full_step": 0.3, "full_steps": 1, "line_search": True}
 
 
-def evaluated(model, x, metric, fast, bounds, eps, **options):
+def evaluated(model, x, metric, fast, bounds, eps, first_layer=None, **options):
     """The regularizer, its gradients and its lam, for the same start of the search."""
     model = copy.deepcopy(model)
     search = GradientSearch(**{**STEPS, **options}, fast=fast)
     generator = torch.Generator().manual_seed(1)
-    fair = FairRegularizer(metric, eps=eps, bounds=bounds, search=search, lam=0.01, generator=generator)
+    fair = FairRegularizer(
+        metric, eps=eps, bounds=bounds, search=search, lam=0.01, generator=generator, first_layer=first_layer
+    )
     result = fair.evaluate(model, x)
     result.value.backward()
     return result, [p.grad for p in model.parameters()], fair.lam
@@ -110,7 +113,7 @@ def test_fast_and_plain_are_the_same(name, bounds, eps):
 @pytest.mark.parametrize("name", MODELS)
 def test_the_expected_path_is_taken(name):
     model, x, metric = ready(name)
-    path = GradientSearch().at(model.eval(), x).path(DistanceGain(model(x).detach()), metric.directions)
+    path = ModelView(model, x).path(DistanceGain(model(x).detach()), metric.directions)
     assert type(path) is KINDS[name]
 
 
@@ -136,24 +139,23 @@ def test_a_named_first_layer_is_used_and_agrees():
     torch.manual_seed(0)
     model, x = Named().double(), torch.randn(30, D, dtype=torch.float64)
     metric = FairMetric(torch.eye(D, dtype=torch.float64)[:, :2])
-    search = GradientSearch(first_layer="body")
-    assert type(search.at(model, x).path(DistanceGain(model(x).detach()), metric.directions)) is SplitPath
+    view = ModelView(model, x, first_layer="body")
+    assert type(view.path(DistanceGain(model(x).detach()), metric.directions)) is SplitPath
     same(model, x, metric, None, 0.1, first_layer="body")
-    assert "forward" not in vars(model.body)
 
 
 def test_a_model_that_looks_at_x_again_falls_back_silently():
     torch.manual_seed(0)
     model, x = Named(peeks=True).double(), torch.randn(30, D, dtype=torch.float64)
     metric = FairMetric(torch.eye(D, dtype=torch.float64)[:, :2])
-    search = GradientSearch(first_layer="body")
-    assert type(search.at(model, x).path(DistanceGain(model(x).detach()), metric.directions)) is PlainPath
+    view = ModelView(model, x, first_layer="body")
+    assert type(view.path(DistanceGain(model(x).detach()), metric.directions)) is PlainPath
     same(model, x, metric, None, 0.1, first_layer="body")
 
 
 def test_a_wrong_name_lists_the_layers():
     with pytest.raises(ValueError, match=r"'boddy' does not name a linear layer.*'body', 'head'"):
-        split(Named(), "boddy")
+        split_named(Named(), "boddy")
 
 
 def test_hooks_and_parametrizations_are_respected():

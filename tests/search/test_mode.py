@@ -1,8 +1,60 @@
+import functools
+import threading
+
 import pytest
 import torch
 from torch import nn
 
-from evenhand.search.mode import eval_mode, gradients_allowed, mode_free
+from evenhand.search.mode import eval_mode, gradients_allowed, mode_free, modules_in, still, twin
+
+NET = nn.Sequential(nn.Linear(2, 3), nn.Dropout(), nn.BatchNorm1d(3))
+
+
+class Holder:
+    """No module itself, as a wrapper written by hand."""
+
+    def __init__(self, net):
+        self.parts = {"net": net}
+
+    def __call__(self, x):
+        return self.parts["net"](x)
+
+    def logits(self, x):
+        return self.parts["net"](x)
+
+
+def mentions_a_global(x):
+    return next(NET(row) for row in [x])
+
+
+HIDDEN = {
+    "module": lambda net: net,
+    "closure": lambda net: lambda x: net(x),
+    "bound method": lambda net: net.forward,
+    "partial": lambda net: functools.partial(lambda net, x: net(x), net),
+    "keyword partial": lambda net: functools.partial(lambda x, net: net(x), net=net),
+    "default": lambda net: lambda x, net=net: net(x),
+    "object": lambda net: Holder(net),
+    "method of an object": lambda net: Holder(net).logits,
+    "list in a closure": lambda net: (lambda nets: lambda x: nets[0](x))([net]),
+    "function in a closure": lambda net: (lambda inner: lambda x: inner(x) + 1)(lambda x: net(x)),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_module_is_found_wherever_it_hides(name):
+    net = nn.Sequential(nn.Linear(2, 3), nn.Dropout())
+    hidden = HIDDEN[name](net)
+    assert net in modules_in(hidden)
+    with eval_mode(hidden):
+        assert not net[1].training
+    assert net[1].training
+
+
+def test_a_global_that_the_code_mentions_is_found_and_nothing_else():
+    assert modules_in(mentions_a_global) == [NET]
+    assert modules_in(torch.sin) == []
+    assert modules_in(lambda x: 2 * x) == []
 
 
 def test_eval_mode_restores_each_submodule_also_after_an_error():
@@ -17,9 +69,92 @@ def test_eval_mode_restores_each_submodule_also_after_an_error():
     assert [m.training for m in model.modules()] == before
 
 
+def test_eval_mode_is_re_entrant_whoever_leaves_first():
+    model = nn.Dropout()
+    outer, inner = eval_mode(model), eval_mode(model)
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    assert not model.training  # the other one still looks
+    inner.__exit__(None, None, None)
+    assert model.training
+
+
+def test_eval_mode_from_many_threads():
+    model, wrong = nn.Sequential(nn.Dropout(), nn.Dropout()), []
+
+    def look():
+        for _ in range(300):
+            with eval_mode(model):
+                if any(m.training for m in model.modules()):
+                    wrong.append(1)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert all(m.training for m in model.modules())
+
+
 def test_eval_mode_lets_functions_pass():
     with eval_mode(torch.sin):
         pass
+
+
+def test_a_twin_is_the_model_in_eval_mode_and_follows_its_parameters():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2))
+    other, x = twin(model), torch.randn(6, 3)
+    assert [p is q for p, q in zip(model.parameters(), other.parameters())] == [True] * 6
+    assert model.training
+    assert not any(m.training for m in other.modules())
+    with torch.no_grad():
+        model[0].weight.mul_(2)
+        model[1].running_mean.add_(1)
+        model[3].bias = nn.Parameter(torch.ones(2))  # replaced, not only changed
+    torch.testing.assert_close(other(x), model.eval()(x))
+    before = model[1].running_mean.clone()
+    model.train()
+    still(model)(x)
+    assert torch.equal(model[1].running_mean, before)
+
+
+def test_a_shared_layer_stays_shared_and_replaced_layers_are_replaced():
+    shared = nn.Linear(2, 2)
+    model = nn.Sequential(shared, nn.ReLU(), shared)
+    other = twin(model)
+    assert other[0] is other[2]
+    double = twin(model, {model[1]: nn.Identity()})
+    x = torch.randn(3, 2)
+    torch.testing.assert_close(double(x), shared(shared(x)))
+    torch.testing.assert_close(model(x), shared(shared(x).relu()))
+
+
+class KeepsItself(nn.Module):
+    """A function kept by the module that calls the module: a twin of it would run the original."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.9)
+        self.run = lambda x: self.drop(x)
+
+    def forward(self, x):
+        return self.run(x)
+
+
+def test_what_has_no_twin_is_still_nevertheless():
+    model, x = KeepsItself(), torch.ones(4, 50)
+    assert twin(model) is None
+    torch.testing.assert_close(still(model)(x), x)
+    assert model.drop.training
+    patched = nn.Sequential(nn.Dropout(0.9))
+    patched.forward = lambda x: nn.Sequential.forward(patched, x)
+    assert twin(patched) is None
+    torch.testing.assert_close(still(patched)(x), x)
+    scripted = torch.nn.Dropout(0.9)
+    torch.testing.assert_close(still(lambda z: scripted(z))(x), x)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ def setting(kind, closed_form=True):
     if kind is PlainPath:
         return model, PlainPath(model, gain, x, directions), gain, x, directions
     cut = split(model)
-    return model, kind(cut, gain, cut.linear(x).detach(), directions), gain, x, directions
+    tail = cut.relu_layers if kind is ReLUPath else cut.tail
+    return model, kind(tail, cut.linear, gain, cut.linear(x).detach(), directions), gain, x, directions
 
 
 def moves():

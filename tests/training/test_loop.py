@@ -25,7 +25,7 @@ def net():
 
 def sensei(rho=1.0):
     metric = FairMetric(torch.eye(3)[:, :1])
-    fair = FairRegularizer(metric, bounds=(-4.0, 4.0), generator=torch.Generator().manual_seed(2))
+    fair = FairRegularizer(metric, bounds=(-5.0, 5.0), generator=torch.Generator().manual_seed(2))
     return SenSeI(fair, rho)
 
 

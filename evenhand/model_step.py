@@ -1,0 +1,54 @@
+"""When has a model taken a step? What belongs to one step of its optimizer, however many batches that is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+_steps: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
+
+
+def _count(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    _steps[optimizer] = _steps.get(optimizer, 0) + 1
+
+
+register_optimizer_step_post_hook(_count)  # it only counts: some optimizers change parameters behind autograd's back
+
+
+class ModelStep:
+    """The batches of one step: lam as it was before the first of them, and the mean fair distance over all of them.
+
+    A batch belongs to the step of the one before it when gradients are wanted and, since then, no parameter of the
+    model was changed and no optimizer that holds one of them took a step.
+    """
+
+    def __init__(self) -> None:
+        self.lam = torch.zeros(())
+        self.total, self.count = torch.zeros(()), 0
+        self.seen: tuple[Any, ...] | None = None
+
+    def begin(self, parameters: Sequence[nn.Parameter], lam: Tensor) -> None:
+        """A batch begins: the first of a new step, or one more of the present one."""
+        now = _state(parameters) if parameters and torch.is_grad_enabled() else None
+        if now is None or now != self.seen:
+            self.lam, self.total, self.count = lam.detach().clone(), torch.zeros_like(lam), 0
+        self.seen = now
+
+    def mean(self, value: Tensor, n: int) -> Tensor:
+        """The mean over the batches of this step so far, the last of which has this mean over n people."""
+        first = self.count == 0
+        self.total, self.count = self.total + value * n, self.count + n
+        return value if first else self.total / self.count
+
+
+def _state(parameters: Sequence[nn.Parameter]) -> tuple[Any, ...]:
+    """Changes with every change of a parameter in place, and with every step of an optimizer that holds one."""
+    ours = {id(p) for p in parameters}
+    taken = [n for o, n in list(_steps.items()) if any(id(p) in ours for g in o.param_groups for p in g["params"])]
+    return (tuple(p._version for p in parameters), tuple(id(p) for p in parameters), sum(taken))

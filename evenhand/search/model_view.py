@@ -1,0 +1,294 @@
+"""A model seen from a batch of people: rows of numbers in, outputs of each row out, whatever it takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import Tensor, nn
+
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.search.first_layer import Split, agreed, moved, split, split_named
+from evenhand.search.mode import gradients_allowed, modules_in, still, twin
+from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
+from evenhand.search.precision import Autocast, at_least_float32
+from evenhand.search.worst_cases import Gain, Model, WorstCases
+
+Inputs = Any  # a tensor (n, ...), or a dict or tuple of what the model is called with
+Output = Callable[[Any], Tensor]  # from what the model returns to the tensor that is judged
+
+_row_by_row: WeakSet[Callable[..., Any]] = WeakSet()  # functions that were seen to treat each row by itself
+
+
+class ModelView:
+    """What the search and the training step both need to know of a model at x, computed once.
+
+    ``x`` are the people as rows, (n, d): an image, a sequence or a feature map is flattened, and half precision becomes
+    float32. ``view(x_other)`` gives the outputs of such rows, (n, K) or (n, T, K), always in eval mode and under the
+    caller's autocast; the model itself is not touched. ``h_x()`` and ``h_worst(found)`` are the outputs at x and at the
+    worst cases, with gradients for the parameters, and for x where it has been computed from something.
+
+    vary: which of several inputs moves, its name in a dict or its place in a tuple; the others stay as they are.
+    at: the name of a layer whose output moves, in the place of an input.
+    output: what is judged of the model's return value, by default the tensor itself or its ``logits``.
+    first_layer: the name of the first linear layer, where it cannot be found by itself (see search/first_layer.py).
+    """
+
+    def __init__(
+        self,
+        model: Callable[..., Any],
+        x: Inputs,
+        *,
+        vary: str | int | None = None,
+        at: str | None = None,
+        output: Output | None = None,
+        first_layer: str | None = None,
+    ) -> None:
+        _refuse_transforms()
+        self.output, self.modules = output, modules_in(model)
+        self.h_at_x: Tensor | None = None
+        call = still(model)
+        if at is not None:
+            self.given, self.call, given_h = _tap(model, x, at)
+            self.autocast = Autocast(self.given.device)
+            self.h_at_x = self._outputs(given_h)
+        else:
+            self.given, self.call = _movable(call, x, vary)
+            self.autocast = Autocast(self.given.device)
+        self.shape, self.dtype = self.given.shape[1:], self.given.dtype
+        self.x = at_least_float32(self.given.flatten(1))
+        self.cut: Split | None = None
+        self.z: Tensor | None = None
+        if at is None and isinstance(x, Tensor):
+            self._check_rows(model)
+            if self.given.ndim == 2 and self.given.dtype == self.x.dtype:
+                self.cut = _cut(model, call, first_layer, self)
+        if self.cut is not None:
+            with self.autocast.off():
+                self.z = self.cut.first(self.x)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The outputs of other rows, as many as x has: (n, d) -> (n, K)."""
+        with self.autocast.on():
+            out = self.call(x.to(self.dtype).unflatten(1, self.shape) if len(self.shape) > 1 else x.to(self.dtype))
+        return self._outputs(out)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Those of the model that are trained, as far as it can be seen."""
+        return [p for module in self.modules for p in module.parameters() if p.requires_grad]
+
+    def h_x(self) -> Tensor:
+        if self.h_at_x is None:
+            self.h_at_x = self(self.x) if self.cut is None or self.z is None else self.tail(self.z)
+        return self.h_at_x
+
+    def h_worst(self, found: WorstCases, fair_metric: FairMetric) -> Tensor:
+        if self.cut is None or self.z is None or found.z is None or found.u is None:
+            x_worst = found.x_worst
+            return self(self.x + (x_worst - self.x).detach() if self.x.requires_grad else x_worst)
+        directions = fair_metric.directions.to(found.z)
+        with self.autocast.off():
+            z = moved(self.z, self.cut.linear.weight, found.z, found.u, found.v, directions)
+        return self.tail(z)
+
+    def tail(self, z: Tensor) -> Tensor:
+        """The outputs from the first linear layer's output, where the model is cut behind it."""
+        assert self.cut is not None
+        with self.autocast.off() if self.cut.relu_layers is not None else self.autocast.on():
+            return self._outputs(self.cut.tail(z))
+
+    def path(self, gain: Gain, directions: Tensor, fast: bool = True) -> Path:
+        """How a search walks from x: along the cut model where there is one."""
+        if self.cut is None or self.z is None or not fast:
+            return PlainPath(self, gain, _constant(self.x), directions)
+        z = _constant(self.z)
+        if self.cut.relu_layers is None or self.output is not None:
+            return SplitPath(self.tail, self.cut.linear, gain, z, directions)
+        return ReLUPath(self.cut.relu_layers, self.cut.linear, gain, z, directions)
+
+    def _outputs(self, out: Any) -> Tensor:
+        """(n, K) or more axes, at least float32, from whatever the model returned."""
+        h = self.output(out) if self.output is not None else _logits(out)
+        if not isinstance(h, Tensor) or not h.is_floating_point():
+            kind = f"integers, {h.dtype}" if isinstance(h, Tensor) else f"a {type(h).__name__}"
+            raise TypeError(
+                f"the model's output must be a tensor of real numbers, one row for each person, but is {kind}; "
+                "say what to take of it, for example output=lambda o: o.logits"
+            )
+        n = len(self.given)
+        if h.ndim == 0 or len(h) != n:
+            raise ValueError(
+                f"the model gave an output of shape {tuple(h.shape)} for {n} rows; it must give each its own"
+            )
+        h = at_least_float32(h)
+        return h[:, None] if h.ndim == 1 else h
+
+    def _check_rows(self, model: Any) -> None:
+        """A function may hide a module in train mode where nobody can see it: then rows do not stand for themselves."""
+        few = 8
+        if self.modules or len(self.given) <= few or _known(model):
+            return
+        with torch.no_grad(), self.autocast.on():
+            h = self._outputs(self.call(self.given))
+            some = self.call(self.given[:few])
+        some = self.output(some) if self.output is not None else _logits(some)
+        near = 1e-4 if self.autocast.dtype is None and self.given.dtype == self.x.dtype else 0.05
+        scale = float(h.abs().amax()) if h.numel() else 0.0
+        if not torch.allclose(h[:few].flatten(), at_least_float32(some).flatten(), rtol=near, atol=near * scale):
+            raise ValueError(
+                "the model is a function whose output for a person changes from call to call or with the others in the "
+                "batch: it hides a module in train mode (dropout, BatchNorm); give the module itself, or a module "
+                "around it"
+            )
+        if isinstance(model, FunctionType):
+            _row_by_row.add(model)
+
+
+def _refuse_transforms() -> None:
+    if (
+        torch._C._functorch.maybe_get_level(torch.empty(0)) > 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+    ):
+        raise RuntimeError(
+            "a search follows gradients of its own, which torch.func transforms (grad, vmap, jvp) do not allow inside "
+            "them; call the regularizer outside and use torch.autograd.grad, or backward(), on its value"
+        )
+
+
+def _known(model: Any) -> bool:
+    return isinstance(model, FunctionType) and model in _row_by_row
+
+
+def view_of(model: Model, x: Tensor) -> ModelView:
+    """The model seen from x; a view is its own view."""
+    return model if isinstance(model, ModelView) else ModelView(model, _constant(x))
+
+
+def _constant(t: Tensor) -> Tensor:
+    """t without history, fit for gradients also when it comes from inference mode."""
+    return t.detach().clone() if t.is_inference() else t.detach()
+
+
+def _ordinary(value: Any) -> Any:
+    """A tensor from inference mode as one that may meet gradients."""
+    if not isinstance(value, Tensor) or not value.is_inference():
+        return value
+    with torch.inference_mode(False):
+        return value.clone()
+
+
+def _logits(out: Any) -> Any:
+    if isinstance(out, Mapping) and "logits" in out:
+        return out["logits"]
+    return getattr(out, "logits", out)
+
+
+def _movable(call: Callable[..., Any], x: Inputs, vary: str | int | None) -> tuple[Tensor, Callable[[Tensor], Any]]:
+    """The input that moves, and the model as a function of it alone."""
+    if isinstance(x, Tensor):
+        if vary is not None:
+            raise ValueError(f"vary={vary!r} names one of several inputs, but x is a single tensor; leave vary out")
+        return _real(x, "x"), call
+    if isinstance(x, Mapping):
+        named = {k: _ordinary(v) for k, v in x.items()}
+        key = _choice({k: v for k, v in named.items() if isinstance(v, Tensor)}, vary)
+        return _real(named[key], repr(key)), lambda moving: call(**{**named, key: moving})
+    if isinstance(x, tuple | list):
+        several = [_ordinary(v) for v in x]
+        place = _choice({i: v for i, v in enumerate(several) if isinstance(v, Tensor)}, vary)
+        return _real(several[place], f"input {place}"), lambda moving: call(
+            *[moving if i == place else v for i, v in enumerate(several)]
+        )
+    raise TypeError(f"x must be a tensor, or a dict or tuple of the model's inputs; got {type(x).__name__}")
+
+
+def _choice(tensors: dict[Any, Tensor], vary: str | int | None) -> Any:
+    if vary is None:
+        real = [key for key, value in tensors.items() if value.is_floating_point()]
+        if len(real) == 1:
+            return real[0]
+        raise ValueError(
+            f"which input makes people alike? {len(real)} of the inputs {list(tensors)} hold real numbers; say which "
+            "moves with vary=, or with at= the layer whose output moves"
+        )
+    if vary not in tensors:
+        raise ValueError(f"vary={vary!r} is not among the tensors that the model is called with: {list(tensors)}")
+    return vary
+
+
+def _real(x: Tensor, name: str) -> Tensor:
+    if not x.is_floating_point():
+        raise TypeError(
+            f"{name} holds {x.dtype}: whole numbers such as tokens cannot move a little; give their embeddings "
+            "(inputs_embeds), or say with at= which layer's output moves, for example the embedding"
+        )
+    if x.ndim < 2:
+        raise ValueError(f"{name} must hold one row for each person, (n, d) or more axes; got shape {tuple(x.shape)}")
+    return x
+
+
+def _cut(model: Any, call: Any, first_layer: str | None, view: ModelView) -> Split | None:
+    """The model cut behind its first linear layer where it has one and the parts were seen to agree with the whole."""
+    cut = split(call) if first_layer is None else split_named(model, first_layer)
+    if cut is None or cut.linear.weight.dtype != view.x.dtype:
+        return None
+    with gradients_allowed(), view.autocast.off():
+        return cut if agreed(cut, model, call, _constant(view.x[:64]), view.output or _logits) else None
+
+
+class _Tap(nn.Module):
+    """In the place of a layer: runs it and keeps what it gave, or gives what it is told to."""
+
+    def __init__(self, layer: nn.Module | None) -> None:
+        super().__init__()
+        self.layer = [layer]  # in a list: not a child, the layer's own twin belongs to the tree
+        self.gave: Any = None
+        self.calls = 0
+        self.instead: Tensor | None = None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if self.instead is not None:
+            return self.instead if isinstance(self.gave, Tensor) else (self.instead, *self.gave[1:])
+        layer = self.layer[0]
+        assert layer is not None
+        self.gave, self.calls = layer(*args, **kwargs), self.calls + 1
+        return self.gave
+
+
+def _tap(model: Any, x: Inputs, at: str) -> tuple[Tensor, Callable[[Tensor], Any], Any]:
+    """The output of a layer, with gradients; the model as a function of that output; and what the model gave."""
+    layers = dict(model.named_modules()) if isinstance(model, nn.Module) else {}
+    if not at or at not in layers:
+        raise ValueError(
+            f"at={at!r} does not name a layer of the model; it has {[name for name in layers if name][:40]}"
+        )
+    if isinstance(layers[at], nn.ModuleList | nn.ModuleDict):
+        raise ValueError(f"at={at!r} is a list of layers; name one of them")
+    layer = twin(layers[at])
+    tap = _Tap(layer)
+    tapped = None if layer is None else twin(model, {layers[at]: tap})
+    if tapped is None:
+        raise TypeError(
+            f"the model cannot be looked at behind {at!r}: its forward belongs to the instance, as in a scripted or "
+            "wrapped module; give the part behind the layer as the model and its input as x"
+        )
+    whole = tapped(x) if isinstance(x, Tensor) else tapped(**x) if isinstance(x, Mapping) else tapped(*x)
+    first = tap.gave[0] if isinstance(tap.gave, tuple) and tap.gave else tap.gave
+    if tap.calls != 1:
+        raise ValueError(f"at={at!r} must be called once when the model is; it was called {tap.calls} times")
+    if not isinstance(first, Tensor):
+        raise TypeError(
+            f"at={at!r} must give a tensor, or a tuple that begins with one; it gives {type(first).__name__}"
+        )
+
+    def behind(moving: Tensor) -> Any:
+        tap.instead = moving
+        try:
+            return tapped(x) if isinstance(x, Tensor) else tapped(**x) if isinstance(x, Mapping) else tapped(*x)
+        finally:
+            tap.instead = None
+
+    return _real(first, f"the output of {at!r}"), behind, whole

@@ -1,0 +1,305 @@
+"""Any input and any output, as rows of people; the model itself is left alone."""
+
+import copy
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from evenhand.fair_metrics import FairMetric
+from evenhand.output_distances import total_variation
+from evenhand.regularizer import FairRegularizer
+from evenhand.search import DistanceGain, GradientSearch
+from evenhand.search.model_view import ModelView
+from evenhand.search.worst_cases import WorstCases
+
+
+def seeded():
+    return torch.Generator().manual_seed(1)
+
+
+def shift(model, gain, x, fair_metric, lam, bounds=None, generator=None, rows=None):
+    """A fixed move: what is made of it can be written down."""
+    x_worst = x + 0.3
+    with torch.no_grad():
+        return WorstCases(x_worst, fair_metric(x, x_worst), gain(model(x_worst)))
+
+
+def euclidean(d):
+    return FairMetric.euclidean(d, torch.float64)
+
+
+class Picture(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Dropout(0.5), nn.Flatten())
+        self.head = nn.Linear(3 * 2 * 2, 3)
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+
+class Sentence(nn.Module):
+    """Tokens or their embeddings in, what transformers give out: an object with logits."""
+
+    def __init__(self, per_token=False):
+        super().__init__()
+        self.embedding, self.body, self.head = nn.Embedding(11, 4), nn.GRU(4, 5, batch_first=True), nn.Linear(5, 3)
+        self.per_token = per_token
+
+    def forward(self, tokens=None, mask=None, inputs_embeds=None):
+        x = self.embedding(tokens) if inputs_embeds is None else inputs_embeds
+        hidden, _ = self.body(x if mask is None else x * mask[:, :, None])
+        logits = self.head(hidden if self.per_token else hidden[:, -1])
+        return type("Outputs", (), {"logits": logits})()
+
+
+def made(kind, *args):
+    torch.manual_seed(0)
+    return kind(*args).double()
+
+
+TOKENS = torch.randint(11, (6, 5), generator=torch.Generator().manual_seed(0))
+
+
+def test_pictures_are_flattened():
+    model, x = made(Picture).train(), torch.rand(6, 1, 4, 4, dtype=torch.float64)
+    result = FairRegularizer(euclidean(16), search=shift).evaluate(model, x)
+    still = copy.deepcopy(model).eval()
+    expected = (still(x) - still(x + 0.3)).square().mean(1)
+    torch.testing.assert_close(result.d_y, expected.mean())
+    torch.testing.assert_close(result.found.d_x, torch.full((6,), 16 * 0.09, dtype=torch.float64))
+    found = FairRegularizer(euclidean(16), lam=1e-3, bounds=(0.0, 1.0)).evaluate(model, x).found
+    assert (found.gain > 0).any()
+    assert model.training
+
+
+def test_a_dict_of_inputs_of_which_one_moves():
+    model, mask = made(Sentence), torch.ones(6, 5, dtype=torch.float64)
+    embedded = model.embedding(TOKENS).detach()
+    expected = (model(inputs_embeds=embedded).logits - model(inputs_embeds=embedded + 0.3).logits).square().mean()
+    fair = FairRegularizer(euclidean(20), search=shift, vary="inputs_embeds")
+    torch.testing.assert_close(fair.evaluate(model, {"inputs_embeds": embedded, "mask": mask}).d_y, expected)
+    alone = FairRegularizer(euclidean(20), search=shift)
+    torch.testing.assert_close(alone.evaluate(model, {"inputs_embeds": embedded}).d_y, expected)
+    places = FairRegularizer(euclidean(20), search=shift, vary=2)
+    torch.testing.assert_close(places.evaluate(model, (None, mask, embedded)).d_y, expected)
+    with pytest.raises(ValueError, match="say which moves with vary="):
+        alone(model, {"inputs_embeds": embedded, "mask": mask})
+    with pytest.raises(ValueError, match="vary='embeds' is not among the tensors"):
+        FairRegularizer(euclidean(20), vary="embeds")(model, {"inputs_embeds": embedded})
+    with pytest.raises(TypeError, match=r"(?s)whole numbers such as tokens.*inputs_embeds.*at="):
+        alone(model, TOKENS)
+
+
+def test_at_a_layer_whose_output_moves_gradients_reach_what_lies_before():
+    model = made(Sentence)
+    fair = FairRegularizer(euclidean(20), search=shift, at="embedding")
+    result = fair.evaluate(model, {"tokens": TOKENS})
+    result.d_y.backward()
+    twin = made(Sentence)
+    embedded = twin.embedding(TOKENS)
+    d_y = (twin(inputs_embeds=embedded).logits - twin(inputs_embeds=embedded + 0.3).logits).square().mean()
+    d_y.backward()
+    torch.testing.assert_close(result.d_y, d_y)
+    for ours, autograd in zip(model.parameters(), twin.parameters()):
+        torch.testing.assert_close(ours.grad, autograd.grad)
+    assert type(model.embedding) is nn.Embedding
+    with pytest.raises(ValueError, match=r"at='embeding' does not name a layer.*'embedding'"):
+        FairRegularizer(euclidean(20), at="embeding")(model, TOKENS)
+
+
+def test_at_the_features_of_pictures_agrees_with_the_head_alone():
+    model, x = made(Picture).train(), torch.rand(6, 1, 4, 4, dtype=torch.float64)
+    metric = FairMetric(torch.eye(12, dtype=torch.float64)[:, :2])
+    inside = FairRegularizer(metric, at="features", generator=seeded()).evaluate(model, x)
+    features = copy.deepcopy(model).eval().features(x).detach()
+    outside = FairRegularizer(metric, generator=seeded()).evaluate(model.head, features)
+    torch.testing.assert_close(inside.value, outside.value)
+    torch.testing.assert_close(inside.found.x_worst, outside.found.x_worst)
+
+
+def test_an_output_for_each_token_and_outputs_of_ones_own():
+    model, embedded = made(Sentence, True), torch.randn(6, 5, 4, dtype=torch.float64)
+    h, h_worst = (model(inputs_embeds=embedded + move).logits for move in (0.0, 0.3))
+    for distance in (None, total_variation):
+        options = {} if distance is None else {"output_distance": distance}
+        fair = FairRegularizer(euclidean(20), search=shift, vary="inputs_embeds", **options)
+        expected = (h - h_worst).square().mean() if distance is None else total_variation(h, h_worst).mean()
+        torch.testing.assert_close(fair.evaluate(model, {"inputs_embeds": embedded}).d_y, expected)
+    one = FairRegularizer(euclidean(20), search=shift, output=lambda o: o.logits[:, 0, :2])
+    expected = (h - h_worst)[:, 0, :2].square().mean()
+    torch.testing.assert_close(one.evaluate(model, {"inputs_embeds": embedded}).d_y, expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (lambda x: x.argmax(1), TypeError, "is integers"),
+        (lambda x: [x], TypeError, r"is a list; .*output=lambda o: o\.logits"),
+        (lambda x: x.mean(), ValueError, "for 6 rows; it must give each its own"),
+    ],
+)
+def test_outputs_that_are_none_are_named(model, error, message):
+    with pytest.raises(error, match=message):
+        FairRegularizer(euclidean(3))(model, torch.rand(6, 3, dtype=torch.float64))
+
+
+def test_output_is_taken_also_on_the_fast_path():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4)).double()
+    x, metric = torch.rand(20, 3, dtype=torch.float64), FairMetric(torch.eye(3, dtype=torch.float64)[:, :1])
+    results = [
+        FairRegularizer(
+            metric, generator=seeded(), output=lambda o: o[:, :2], search=GradientSearch(fast=fast), lam=0.1
+        ).evaluate(model, x)
+        for fast in (True, False)
+    ]
+    torch.testing.assert_close(results[0].found.x_worst, results[1].found.x_worst)
+    expected = (model(x) - model(results[0].found.x_worst))[:, :2].square().mean()
+    torch.testing.assert_close(results[0].d_y, expected)
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.body, self.head = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Dropout(0.5)), nn.Linear(16, 2)
+        self.options = options
+
+    def forward(self, x):
+        return self.head(checkpoint(self.body, x, **self.options) if self.options else self.body(x))
+
+
+def test_checkpointing_runs_the_same_model_again():
+    """The second run happens in backward, long after the search: dropout must still be off there."""
+    model, x = made(Checkpointed).train(), torch.rand(20, 3, dtype=torch.float64)
+    metric, gradients = FairMetric(torch.eye(3, dtype=torch.float64)[:, :1]), []
+    for options in ({"use_reentrant": False}, {}):
+        model.options = options
+        model.zero_grad()
+        FairRegularizer(metric, generator=seeded(), lam=0.1)(model, x).backward()
+        gradients.append([p.grad.clone() for p in model.parameters()])
+    for ours, plain in zip(*gradients):
+        torch.testing.assert_close(ours, plain)
+    model.options = {"use_reentrant": True}  # the old kind allows no gradient but that of everything
+    with pytest.raises(RuntimeError, match="use_reentrant=False"):
+        FairRegularizer(metric)(model, x.requires_grad_(True))
+
+
+def test_double_backward():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)).double()
+    x, metric = torch.rand(20, 3, dtype=torch.float64), FairMetric(torch.eye(3, dtype=torch.float64)[:, :1])
+    seconds = []
+    for fast in (True, False):
+        fair = FairRegularizer(metric, generator=seeded(), search=GradientSearch(fast=fast), lam=0.1)
+        slopes = torch.autograd.grad(fair(model, x), list(model.parameters()), create_graph=True)
+        penalty = sum(slope.square().sum() for slope in slopes)
+        seconds.append(torch.autograd.grad(penalty, list(model.parameters()), allow_unused=True))
+    for fast, plain in zip(*seconds):
+        assert (fast is None) == (plain is None)
+        if fast is not None:
+            torch.testing.assert_close(fast, plain, rtol=1e-6, atol=1e-9)
+
+
+def test_a_compiled_model_is_looked_at_itself():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2)).train()
+    compiled = torch.compile(model, backend="eager")
+    x, metric = torch.rand(20, 3), FairMetric(torch.eye(3)[:, :1])
+    values = [FairRegularizer(metric, generator=seeded())(m, x) for m in (model, compiled)]
+    torch.testing.assert_close(*values)
+
+
+def test_inside_torch_func_there_is_a_word():
+    model, x = nn.Linear(3, 2), torch.rand(20, 3)
+    fair = FairRegularizer(FairMetric(torch.eye(3)[:, :1]))
+    with pytest.raises(RuntimeError, match=r"torch\.func"):
+        torch.func.grad(lambda x: fair(model, x))(x)
+
+
+def test_another_thread_sees_nothing():
+    torch.manual_seed(0)
+
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+
+        def forward(self, x):
+            return self.head(torch.tanh(self.body(x)))
+
+    model, x = Named().train(), torch.rand(30, 4)
+    expected, wrong, stop = model(x).detach(), [], threading.Event()
+
+    def use():
+        while not stop.is_set():
+            with torch.no_grad():
+                wrong.append(not torch.equal(model(x), expected) or not model.training)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    try:
+        fair = FairRegularizer(FairMetric(torch.eye(4)[:, :1]), first_layer="body").eval()
+        for _ in range(40):
+            fair(model, x)
+    finally:
+        stop.set()
+        thread.join()
+    assert len(wrong) > 3
+    assert not any(wrong)
+
+
+AUTOCAST = [torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("dtype", AUTOCAST)
+@pytest.mark.parametrize("name", ["first linear", "convolution first", "tanh"])
+def test_autocast_gives_the_value_and_slope_of_float32(name, dtype):
+    torch.manual_seed(0)
+    model = {
+        "first linear": nn.Sequential(nn.Linear(16, 20), nn.ReLU(), nn.Linear(20, 3)),
+        "tanh": nn.Sequential(nn.Linear(16, 20), nn.Tanh(), nn.Dropout(0.5), nn.Linear(20, 3)),
+        "convolution first": nn.Sequential(
+            nn.Unflatten(1, (1, 4, 4)), nn.Conv2d(1, 5, 3), nn.Flatten(), nn.Linear(20, 3)
+        ),
+    }[name].train()
+    x, metric = torch.rand(50, 16), FairMetric(torch.eye(16)[:, :3])
+    results = []
+    for enabled in (False, True):
+        model.zero_grad()
+        fair = FairRegularizer(metric, generator=seeded(), bounds=(0.0, 1.0), lam=0.05)
+        with torch.autocast("cpu", dtype=dtype, enabled=enabled):
+            value = fair(model, x)
+        assert value.dtype == torch.float32
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=enabled)
+        scaler.scale(value).backward()
+        slope = torch.cat([p.grad.ravel() for p in model.parameters()]) / (1024.0 if enabled else 1.0)
+        results.append((value.item(), slope, fair.lam.item()))
+    assert results[1][0] == pytest.approx(results[0][0], rel=0.1)
+    assert results[1][2] == pytest.approx(results[0][2], rel=0.01)
+    similar = torch.cosine_similarity(results[0][1], results[1][1], dim=0)
+    assert similar > 0.98
+
+
+@pytest.mark.parametrize("dtype", AUTOCAST)
+def test_a_model_in_half_precision(dtype):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 20), nn.ReLU(), nn.Linear(20, 3)).to(dtype)
+    x, metric = torch.rand(50, 6).to(dtype), FairMetric(torch.eye(6)[:, :2])
+    low = FairRegularizer(metric, generator=seeded(), bounds=(0.0, 1.0), lam=0.05).to(dtype)
+    value = low(model, x)
+    value.backward()
+    full = FairRegularizer(metric.float(), generator=seeded(), bounds=(0.0, 1.0), lam=0.05)
+    assert value.item() == pytest.approx(full(copy.deepcopy(model).float(), x.float()).item(), rel=0.1)
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_the_view_of_rows():
+    model, x = made(Picture).eval(), torch.rand(6, 1, 4, 4, dtype=torch.float64)
+    view = ModelView(model, x)
+    assert view.x.shape == (6, 16)
+    torch.testing.assert_close(view(view.x), model(x))
+    torch.testing.assert_close(DistanceGain(view.h_x())(view(view.x + 1)), (model(x) - model(x + 1)).square().mean(1))

@@ -1,0 +1,74 @@
+import pytest
+import torch
+from torch import nn
+
+from evenhand.model_step import ModelStep
+
+
+class BehindAutograd(torch.optim.Optimizer):
+    """Changes parameters through .data, so that autograd's version counters stand still."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.sub_(0.1)
+
+
+def lam():
+    return torch.tensor(2.0)
+
+
+def begun(step, model):
+    step.begin(list(model.parameters()), lam())
+    return step.count
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
+    "fused Adam": lambda p: torch.optim.Adam(p, lr=0.1, fused=True),
+    "foreach Adam": lambda p: torch.optim.Adam(p, lr=0.1, foreach=True),
+    "behind autograd": BehindAutograd,
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_batches_between_two_optimizer_steps_are_one_step(name):
+    model, step = nn.Linear(2, 2), ModelStep()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    for _ in range(2):
+        assert begun(step, model) == 0
+        assert step.mean(torch.tensor(1.0), 3).item() == 1
+        model(torch.ones(1, 2)).sum().backward()
+        assert begun(step, model) == 3
+        assert step.mean(torch.tensor(5.0), 1).item() == 2  # (3 * 1 + 1 * 5) / 4
+        assert step.lam.item() == 2
+        optimizer.step()
+
+
+def test_a_change_by_hand_is_a_step_and_another_models_step_is_not():
+    model, other, step = nn.Linear(2, 2), nn.Linear(2, 2), ModelStep()
+    foreign = torch.optim.SGD(other.parameters(), lr=0.1)
+    begun(step, model)
+    step.mean(torch.tensor(1.0), 3)
+    other(torch.ones(1, 2)).sum().backward()
+    foreign.step()
+    assert begun(step, model) == 3
+    with torch.no_grad():
+        model.weight.sub_(0.1)
+    assert begun(step, model) == 0
+
+
+def test_without_anything_to_accumulate_every_batch_is_a_step():
+    model, step = nn.Linear(2, 2), ModelStep()
+    with torch.no_grad():
+        for _ in range(2):
+            assert begun(step, model) == 0
+            step.mean(torch.tensor(1.0), 3)
+    for _ in range(2):
+        step.begin([], lam())
+        assert step.count == 0
+        step.mean(torch.tensor(1.0), 3)
