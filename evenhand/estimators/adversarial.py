@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from evenhand.estimators.base import NeuralClassifier, parameters
-from evenhand.estimators.sensitive import Sensitive, group_numbers
+from evenhand.estimators.sensitive import Sensitive, known_groups
 from evenhand.objectives.adversarial import Adversarial
 from evenhand.objectives.batch import Objective
 
@@ -35,18 +34,19 @@ class AdversarialClassifier(NeuralClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X, labels of any kind, and the sensitive attributes of the rows of X."""
-        sensitive = self.sensitive if sensitive_features is None else sensitive_features
-        if sensitive is None:
-            raise ValueError(
-                "name the sensitive attributes: AdversarialClassifier(['sex']) or fit(X, y, sensitive_features=...)"
-            )
-        codes, self.groups_ = group_numbers(sensitive, X, len(np.asarray(y)))
-        kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-        self._codes = codes[kept]
+        self._given = sensitive_features
         try:
             return super().fit(X, y, sample_weight)
         finally:
-            del self._codes
+            self.__dict__.pop("_given"), self.__dict__.pop("_codes", None)
+
+    def _learn_more(self, source: Any) -> None:
+        codes, self.groups_ = known_groups(self._given, self.sensitive, source)
+        if codes is None:
+            raise ValueError(
+                "name the sensitive attributes: AdversarialClassifier(['sex']) or fit(X, y, sensitive_features=...)"
+            )
+        self._codes = codes
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         return Adversarial(

@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -70,11 +71,15 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
     def _objective(self, search_generator: torch.Generator) -> Objective:
         raise NotImplementedError
 
+    def _learn_more(self, source: Source) -> None:
+        """For methods that know more about each row: take it from the checked rows, or from what ``fit`` was given."""
+
     def _align(self, objective: Objective, rows: Tensor) -> None:
         """For objectives that know more about each row: the loop's row i is row ``rows[i]`` of the data given."""
 
     def _fit(self, source: Source, targets: Targets, steps: int | None = None) -> Self:
         """The only fit: learn the metric, draw the domain, start the network, train it."""
+        self._learn_more(source)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         going_on = self.warm_start or steps is not None
         before = getattr(self, "module_", None) if going_on else None
@@ -112,7 +117,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         are taken as they come, so let them be shuffled; classes count equally by weight. ``fair_metric`` as a learner
         is given the stream of X, see ``fair_metrics.face_stream`` and ``fair_metrics.from_classifier_stream``.
         """
-        if type(self)._align is not NeuralEstimator._align:
+        if not _needs_rows_only(self):
             raise TypeError(
                 f"{type(self).__name__} looks up more about each row, which a stream does not number; use fit"
             )
@@ -205,6 +210,11 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _needs_rows_only(estimator: NeuralEstimator) -> bool:
+    """Whether a method asks for X and y alone, so that it can go on with other rows."""
+    return type(estimator)._align is NeuralEstimator._align
+
+
 @parameters()
 class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
     """Classification: any kind of labels, two classes or more.
@@ -226,6 +236,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
         targets = class_targets(self, source)
         return self._fit(source, targets)
 
+    @available_if(_needs_rows_only)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """A tenth of ``steps`` on these rows, from where the last call ended; the first call needs all ``classes``
         unless y holds them. The metric and the network are those of the first call, the domain that of each."""

@@ -31,28 +31,30 @@ class CLPMethod(NeuralEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, variations: Any = None) -> Self:
         """Train on X, labels of any kind, and the versions of the rows of X: ``Variations``, or an array (n, m, d) with
         the m versions of every row, which a cross-validation splits with X."""
-        if variations is not None and not isinstance(variations, Variations):
-            variations = Variations(np.asarray(variations), rows=np.arange(len(variations)))
-        if variations is None:
-            variations = self.variations(X) if callable(self.variations) else self.variations
+        self._given = variations
+        try:
+            fitted: Self = super().fit(X, y, sample_weight)
+            return fitted
+        finally:
+            self.__dict__.pop("_given"), self.__dict__.pop("_training_variations", None)
+
+    def _learn_more(self, source: Any) -> None:
+        given = self._given if self._given is not None else self.variations
+        by_rule = callable(given) and not isinstance(given, Variations)
+        variations = given(source.X) if by_rule else given
         if variations is None:
             raise ValueError(
                 "CLP needs versions of the rows of X: fit(X, y, variations=TokenSwap(tokens)(texts).map(embed))"
             )
-        n = len(X) if hasattr(X, "__len__") else X.shape[0]
+        if not isinstance(variations, Variations):
+            variations = Variations(np.asarray(variations), rows=np.arange(len(variations)))
+        n = len(source.x) if by_rule else len(source.kept)
         if len(variations) and variations.rows.max() >= n:
             raise ValueError(
                 f"variations speak of row {variations.rows.max()} but X has {n} rows; "
                 "use variations.select(rows) for a part of the data"
             )
-        if sample_weight is not None and np.ndim(sample_weight) == 1:  # rows of weight zero are left out by super().fit
-            variations = variations.select(np.asarray(sample_weight) > 0)
-        self._training_variations = variations
-        try:
-            fitted: Self = super().fit(X, y, sample_weight)
-            return fitted
-        finally:
-            del self._training_variations
+        self._training_variations = variations if by_rule else variations.select(source.kept)
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         values = self._training_variations.values

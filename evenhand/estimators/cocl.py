@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from evenhand.estimators.base import NeuralClassifier, parameters
-from evenhand.estimators.sensitive import Sensitive, group_numbers
+from evenhand.estimators.sensitive import Sensitive, known_groups
 from evenhand.objectives.batch import Objective
 from evenhand.objectives.cocl import CoCL
 
@@ -35,24 +35,26 @@ class CoCLClassifier(NeuralClassifier):
         self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None, embedding: Any = None
     ) -> Self:
         """Train on X, labels of any kind, and a matrix (n, m) or the indicators of the sensitive attributes."""
-        n = len(np.asarray(y))
-        sensitive = self.sensitive if sensitive_features is None else sensitive_features
-        if embedding is None:
-            if sensitive is None:
-                raise ValueError(
-                    "name the sensitive attributes: CoCLClassifier(['sex']) or fit(X, y, embedding=matrix)"
-                )
-            codes, groups = group_numbers(sensitive, X, n)
-            embedding = np.concatenate([np.eye(len(g))[c] for c, g in zip(codes.T, groups)], axis=1)
-        matrix = np.asarray(embedding, dtype=np.float32)
-        if len(matrix) != n:
-            raise ValueError(f"embedding has {len(matrix)} rows but y has {n}; it needs one for each")
-        kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-        self._embedding = matrix[kept]
+        self._given = sensitive_features, embedding
         try:
             return super().fit(X, y, sample_weight)
         finally:
-            del self._embedding
+            self.__dict__.pop("_given"), self.__dict__.pop("_embedding", None)
+
+    def _learn_more(self, source: Any) -> None:
+        sensitive, embedding = self._given
+        if embedding is not None:
+            matrix = np.asarray(embedding, dtype=np.float32)
+            if len(matrix) != len(source.kept):
+                raise ValueError(
+                    f"embedding has {len(matrix)} rows but y has {len(source.kept)}; it needs one for each"
+                )
+            self._embedding = matrix[source.kept]
+            return
+        codes, groups = known_groups(sensitive, self.sensitive, source)
+        if codes is None:
+            raise ValueError("name the sensitive attributes: CoCLClassifier(['sex']) or fit(X, y, embedding=matrix)")
+        self._embedding = np.concatenate([np.eye(len(g), dtype=np.float32)[c] for c, g in zip(codes.T, groups)], axis=1)
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         return CoCL(self._embedding, self.rho)

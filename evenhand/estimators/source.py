@@ -73,6 +73,7 @@ class Arrays:
     weight: Tensor | None
     sensitive_features: Any
     names: list[str] | None
+    kept: np.ndarray  # which of the rows given these are: those of positive weight
     y: Tensor = field(default_factory=lambda: torch.empty(0))
     balanced: bool = False
 
@@ -133,6 +134,9 @@ def from_arrays(
         if n != len(values):
             raise ValueError(f"sensitive_features has {n} rows but X has {len(values)}; it needs one for each")
     weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
+    if not hasattr(X, "columns") and not isinstance(X, np.ndarray):
+        X = values
+    kept = np.ones(len(values), dtype=bool)
     if weight is not None:
         if (weight < 0).any():
             raise ValueError("sample_weight must not be negative")
@@ -150,6 +154,7 @@ def from_arrays(
         None if weight is None else torch.as_tensor(weight, device=device),
         sensitive_features,
         [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None,
+        kept,
     )
 
 
