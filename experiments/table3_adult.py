@@ -99,6 +99,7 @@ METHODS: dict[str, Callable[[pd.DataFrame, int], Any]] = {
     "SenSeI": partial(sensei, **SENSEI),
     "SenSeI, 4 directions": partial(sensei, **SENSEI, directions=4),
     "SenSeI, tuned": partial(sensei, **TUNED),
+    "SenSeI, defaults": lambda X, seed: SenSeIClassifier(metric(X), random_state=seed),
 }
 
 

@@ -14,8 +14,13 @@ from evenhand.objectives.sensei import SenSeI
 from evenhand.objectives.sensr import SenSR
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.regularizer import FairRegularizer, LamRule, PricedSearch, gradient_rule, ratio_rule
+from evenhand.search.gradient import GradientSearch
 from evenhand.search.worst_cases import Search
 from evenhand.training.certified import certified_fine_tune
+
+# The paper's two stages in few steps. Adam's full stage tries every column by the same step, where one step along the
+# slope follows the steepest: rare columns then keep their weights (measured in docs/reproduction.md).
+TRAINING_SEARCH = GradientSearch(subspace_step=1.0, subspace_steps=4, full_step=0.05, full_steps=4, line_search=False)
 
 
 @parameters()
@@ -52,7 +57,7 @@ class SenSeIMethod(Searching):
     fine-tuned with so much weight on an upper bound of R(h), for a certificate.
     """
 
-    rho: float = 5.0
+    rho: float = 13.0
     output_distance: OutputDistance = mean_squared_logits
     certified: float | None = None
 
@@ -62,7 +67,7 @@ class SenSeIMethod(Searching):
             eps=self.eps,
             bounds=self.bounds_,
             output_distance=self.output_distance,
-            search=self.search,
+            search=self.search if self.search is not None else TRAINING_SEARCH,
             lam_rule=self.lam_rule if self.lam_rule is not None else gradient_rule(self.lr * self.rho),
             lam=self.lam,
             generator=search_generator,

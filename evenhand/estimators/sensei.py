@@ -29,4 +29,5 @@ class SenSeIRegressor(SenSeIMethod, NeuralRegressor):
     predictions in the original unit, (n, 1). Parameters as for ``SenSeIClassifier``.
     """
 
+    rho: float = 5.0
     output_distance: OutputDistance = squared_error

@@ -171,10 +171,10 @@ def test_validation_and_early_stopping(table):
 
 def test_history_has_the_paper_s_quantities(table):
     X, y = table
-    history = SenSeIClassifier(**SMALL).fit(X, y).history_
+    history = SenSeIClassifier(rho=5.0, **SMALL).fit(X, y).history_
     assert {"step", "objective", "loss", "lam", "d_x", "d_y"} <= set(history.columns)
     assert np.isfinite(history.to_numpy()).all()
-    # objective = loss + rho * (lam*eps + d_y - lam*d_x), with the defaults rho = 5 and eps = 0.1
+    # objective = loss + rho * (lam*eps + d_y - lam*d_x), with rho = 5 and the default eps = 0.1
     expected = history.loss + 5.0 * (history.lam * 0.1 + history.d_y - history.lam * history.d_x)
     np.testing.assert_allclose(history.objective, expected, rtol=1e-4)
 
