@@ -161,7 +161,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
     dist.all_reduce(flat)
     start = 0
     for p in trained:
-        p.grad = flat[start : start + p.numel()].view_as(p)
+        p.grad = flat[start : start + p.numel()].view_as(p).to(p.dtype)
         start += p.numel()
 
 

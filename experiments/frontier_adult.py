@@ -72,7 +72,7 @@ def main() -> None:
     }
     fair = {"search": SEARCH, "lam": 0.2, **training}
     sweeps: dict[str, tuple[Any, dict[str, Any]]] = {
-        "SenSeI": (SenSeIClassifier(metric, eps=EPS, quiet_start=True, **fair), {"rho": RHOS[some]}),
+        "SenSeI": (SenSeIClassifier(metric, eps=EPS, **fair), {"rho": RHOS[some]}),
         "Project": (ProjectClassifier(metric, **training), {"params": [{}]}),
         "SenSR": (SenSRClassifier(metric, search=SEARCH, **training), {"params": {"eps": EPSILONS[some]}}),
         "CLP": (CLPClassifier(flips, **training), {"rho": CLP_RHOS[some]}),

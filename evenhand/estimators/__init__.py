@@ -4,16 +4,18 @@ from evenhand.estimators.adversarial import AdversarialClassifier
 from evenhand.estimators.clp import CLPClassifier, CLPRegressor
 from evenhand.estimators.cocl import CoCLClassifier
 from evenhand.estimators.erm import ERMClassifier
+from evenhand.estimators.metrics import ClassifierMetric, ColumnsMetric
 from evenhand.estimators.project import ProjectClassifier
-from evenhand.estimators.regressor import SenSeIRegressor
-from evenhand.estimators.sensei import SenSeIClassifier
+from evenhand.estimators.sensei import SenSeIClassifier, SenSeIRegressor
 from evenhand.estimators.sensr import SenSRClassifier, SenSRRegressor
 
 __all__ = [
     "AdversarialClassifier",
     "CLPClassifier",
     "CLPRegressor",
+    "ClassifierMetric",
     "CoCLClassifier",
+    "ColumnsMetric",
     "ERMClassifier",
     "ProjectClassifier",
     "SenSRClassifier",

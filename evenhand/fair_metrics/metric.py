@@ -51,11 +51,21 @@ class FairMetric(nn.Module):
     @classmethod
     def euclidean(cls, d: int, dtype: torch.dtype = torch.float32) -> FairMetric:
         """The metric without a free direction: Sigma = I."""
+        return cls.of(torch.zeros(d, 0, dtype=dtype))
+
+    @classmethod
+    def of(cls, directions: Tensor, factor: Tensor | None = None, attribute_models: tuple[Any, ...] = ()) -> FairMetric:
+        """A metric from its parts as they are: orthonormal directions (d, k), maybe none, and a factor of Sigma."""
         metric = cls.__new__(cls)
         nn.Module.__init__(metric)
-        metric.register_buffer("directions", torch.zeros(d, 0, dtype=dtype))
-        metric.register_buffer("factor", None)
+        metric.register_buffer("directions", directions)
+        metric.register_buffer("factor", factor)
+        metric.attribute_models = attribute_models
         return metric
+
+    def copied(self) -> FairMetric:
+        """Another metric of the same parts: moving it to a device or dtype does not move this one."""
+        return FairMetric.of(self.directions, self.factor, self.attribute_models)
 
     @property
     def d(self) -> int:
@@ -113,10 +123,7 @@ class FairMetric(nn.Module):
         self.check_width(x)
         if self.directions.dtype == x.dtype and self.directions.device == x.device:
             return self
-        copy = FairMetric.euclidean(self.d)
-        copy.directions, copy.factor = self.directions, self.factor
-        copy.attribute_models = self.attribute_models
-        return copy.to(x.device, x.dtype)
+        return self.copied().to(x.device, x.dtype)
 
     def check_width(self, x: Tensor) -> None:
         if x.ndim != 2 or x.shape[1] != self.d:
@@ -168,9 +175,7 @@ class FairMetric(nn.Module):
             if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
                 raise
             raise ValueError(f"{os.fspath(path)} is not a fair metric written by FairMetric.save: {error}") from error
-        metric = cls.euclidean(directions.shape[0], directions.dtype)
-        metric.directions, metric.factor = directions, factor
-        return metric
+        return cls.of(directions, factor)
 
     def extra_repr(self) -> str:
         kind = "I - P_ran(A)" if self.factor is None else "given"

@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from evenhand import output_distances
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.files.boxes import read_box, write_box
 from evenhand.regularizer import gradient_rule, ratio_rule
 from evenhand.search import AdamAscent, GradientSearch, NormalisedAscent, SignAscent
 
@@ -55,6 +57,8 @@ def _write(name: str, value: Any, tensors: dict[str, torch.Tensor]) -> Any:
         return None  # a generator that training has already used up
     if isinstance(value, tuple | list):
         return {"$": type(value).__name__, "values": [_write(name, item, tensors) for item in value]}
+    if isinstance(value, Box):
+        return {"$": "Box", "key": f"parameter.{name}", **write_box(value, tensors, f"parameter.{name}")}
     if isinstance(value, torch.Tensor | np.ndarray):
         key = f"parameter.{name}.{len(tensors)}"
         tensors[key] = torch.as_tensor(value)
@@ -82,6 +86,8 @@ def _read(value: Any, tensors: dict[str, torch.Tensor], metric: FairMetric) -> A
     if kind in ("tuple", "list"):
         items = [_read(item, tensors, metric) for item in value["values"]]
         return tuple(items) if kind == "tuple" else items
+    if kind == "Box":
+        return read_box(value, tensors, str(value["key"]))
     if kind == "tensor":
         key = value["key"]
         if not isinstance(key, str) or not key.startswith("parameter.") or key not in tensors:

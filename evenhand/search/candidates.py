@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.mode import eval_mode
-from evenhand.search.worst_cases import Bounds, Gain, WorstCases, box
+from evenhand.search.worst_cases import Bounds, Gain, WorstCases
 from evenhand.variations import Variations
 
 
@@ -80,7 +81,7 @@ class CandidateSearch:
     ) -> WorstCases:
         fair_metric = fair_metric.matching(x)
         theirs, values = self.of(x, rows)
-        limits = box(bounds, x)
+        domain = None if bounds is None else Box.of(bounds, x.shape[1])
         with torch.no_grad(), eval_mode(model):
             best_gain = gain(torch.as_tensor(model(x), device=x.device))
             x_worst, d_x, best = x.clone(), torch.zeros_like(best_gain), best_gain.clone()
@@ -91,8 +92,8 @@ class CandidateSearch:
                 price = torch.zeros_like(d_x) if self.same_individual else fair_metric(x, candidate)
                 objective = reached - torch.where(price > 0, lam * price, price)
                 better = objective > best
-                if limits is not None:
-                    better &= ((candidate >= limits[0]) & (candidate <= limits[1])).all(dim=1)
+                if domain is not None:
+                    better &= domain.contains(candidate.to(device="cpu", dtype=torch.float64)).to(x.device)
                 best = torch.where(better, objective, best)
                 best_gain, d_x = torch.where(better, reached, best_gain), torch.where(better, price, d_x)
                 x_worst[better] = candidate[better]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evenhand.domain import Box
+from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics.metric import FairMetric, orthonormal_basis
 
 PINNED_AT_MOST = 6  # 2^6 combinations of binary columns are enumerated, not more
@@ -70,7 +70,8 @@ class Geometry:
         self.magnitude = box.low.abs().maximum(box.high.abs())
         weight_along = directions.square().sum(1)
         pinned = sorted(box.binary, key=lambda j: -float(weight_along[j]))
-        self.pinned = sorted(j for j in pinned[:PINNED_AT_MOST] if weight_along[j] > 0.25)
+        touched = box.touched if isinstance(box, FreeBox) else torch.zeros(box.d, dtype=torch.bool)
+        self.pinned = sorted(j for j in pinned[:PINNED_AT_MOST] if weight_along[j] > 0.25 and not touched[j])
         self.free = [j for j in range(box.d) if j not in set(self.pinned)]
         self.free_box = box.restrict(self.free)
         self.sigma_free = self.sigma[self.free]  # (d_F, d)
