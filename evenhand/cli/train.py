@@ -100,9 +100,19 @@ def train(
     """
     if text is not None:
         train_text(
-            *(data, text, target, swap, encoder, out),
-            **{"rho": rho, "seed": seed, "abuse": abuse, "overwrite": overwrite, "as_json": as_json},
-            **{"separator": separator, "decimal": decimal},
+            data,
+            text,
+            target,
+            swap,
+            encoder,
+            out,
+            rho=rho,
+            seed=seed,
+            abuse=abuse,
+            overwrite=overwrite,
+            as_json=as_json,
+            separator=separator,
+            decimal=decimal,
         )
         return
     if sensitive is None:

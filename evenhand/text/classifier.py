@@ -58,7 +58,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         swaps: Swaps | None = None,
         method: str = "sensei",
         *,
-        mentions: tuple[Sequence[str], Sequence[Any]] | None = None,
+        mentions: tuple[Sequence[str], Any] | None = None,
         rho: float | str = "auto",
         eps: float = 1.0,
         k: int = 25,
