@@ -204,6 +204,7 @@ def test_double_backward():
             torch.testing.assert_close(fast, plain, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of torch about its own past
 def test_compiled_models_compiled_steps_and_scripted_models():
     torch.manual_seed(0)
