@@ -36,8 +36,9 @@ def normalised(problem: Problem) -> Normal:
     matrix; ReLUs with incoming weights of length 1; outputs whose squared range over Dom is about 1."""
     unit = _units(problem)
     scale = max(output_range(problem), 0.0) ** 0.5 or 1.0
-    layers, neurons = [Layer(problem.layers[0].weight * unit, problem.layers[0].bias)], []
-    for after in problem.layers[1:]:
+    given = [*problem.layers[:-1], _fewest_outputs(problem.layers[-1])]
+    layers, neurons = [Layer(given[0].weight * unit, given[0].bias)], []
+    for after in given[1:]:
         weight, bias = layers[-1]
         length = torch.sqrt(weight.square().sum(1) + bias.square())
         length = torch.where(length > 0, length, torch.ones_like(length))
@@ -50,6 +51,15 @@ def normalised(problem: Problem) -> Normal:
     box = Box(problem.box.low / unit, problem.box.high / unit, problem.box.blocks, problem.box.binary)
     metric = FairMetric(sigma=problem.sigma * unit * unit[:, None])
     return Normal(Problem(layers, metric, box), unit, scale, neurons)
+
+
+def _fewest_outputs(last: Layer) -> Layer:
+    """The outputs rotated into as few as differ between people, such as one for two centred logits; distances stay."""
+    u, size, _ = torch.linalg.svd(last.weight, full_matrices=False)
+    rank = max(1, int((size > 1e-13 * size[0]).sum())) if len(size) else 0
+    if rank == 0 or rank == last.bias.shape[0]:
+        return last
+    return Layer(u[:, :rank].T @ last.weight, u[:, :rank].T @ last.bias)
 
 
 def _units(problem: Problem) -> Tensor:
