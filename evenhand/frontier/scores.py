@@ -49,9 +49,12 @@ class SearchedUnfairness:
         model = estimator.module_
         p = next(model.parameters())
         x = torch.as_tensor(np.asarray(X, dtype=np.float32)[: self.rows], dtype=p.dtype, device=p.device)
-        bounds = self.bounds if self.bounds is not None else getattr(estimator, "bounds_", None)
+        bounds = self.bounds
+        if bounds is None:  # free along the metric that measures, whatever the model was trained with
+            drawn = getattr(estimator, "bounds_", None) or data_bounds(x)
+            bounds = drawn.freed(metric.directions.cpu(), x.cpu())
         distance = self.output_distance or (mean_squared_logits if is_classifier(estimator) else squared_error)
-        return self.value(model, x, metric, bounds if bounds is not None else data_bounds(x), distance)
+        return self.value(model, x, metric, bounds, distance)
 
     def value(self, model: Any, x: torch.Tensor, metric: FairMetric, bounds: Any, distance: OutputDistance) -> float:
         """max over the prices lam tried of mean d_Y, among searches whose mean d_X stays within eps."""
