@@ -86,7 +86,8 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         for name in ("multipliers_", "offset_"):  # of an earlier fit: they belong to other weights
             self.__dict__.pop(name, None)
         if before is None or not hasattr(self, "fair_metric_"):
-            self.fair_metric_ = learn_metric(self.fair_metric, source).to(self.device, torch.float32)
+            self.fair_metric_ = learn_metric(self.fair_metric, source.X, source.d, source.sensitive_features)
+            self.fair_metric_.to(self.device, torch.float32)
         self.bounds_ = source.box(self.bounds, self.fair_metric_)
         self.module_ = self._network(before, source.d, targets.outputs, seed).to(self.device, torch.float32)
         self.module_ = targets.before(self.module_) if before is not None else self.module_

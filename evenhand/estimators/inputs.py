@@ -64,14 +64,14 @@ def select_rows(X: Any, kept: np.ndarray) -> Any:
     return X.filter(kept) if hasattr(X, "filter") else np.asarray(X)[kept]
 
 
-def learn_metric(fair_metric: Any, source: Any) -> FairMetric:
-    """The metric to train with: one that is given, or learned from the source's X, or Euclidean.
+def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = None) -> FairMetric:
+    """The metric to train with on d features: one that is given, or learned from X, or Euclidean.
 
     A learner is a function of X, or an object with ``fit`` and ``fair_metric_`` (see estimators/metrics.py). With
     sensitive features it is taught from them too: ``learner(X, sensitive_features)``; without a learner each of them
     adds the direction by which a regression predicts it, and nothing else is free.
     """
-    taught = () if source.sensitive_features is None else (source.sensitive_features,)
+    taught = () if sensitive_features is None else (sensitive_features,)
     if isinstance(fair_metric, FairMetric):
         if taught:
             raise ValueError(
@@ -79,18 +79,18 @@ def learn_metric(fair_metric: Any, source: Any) -> FairMetric:
             )
         metric = fair_metric
     elif fair_metric is None:
-        metric = from_classifier(source.X, predict=named(*taught)) if taught else FairMetric.euclidean(source.d)
+        metric = from_classifier(X, predict=named(*taught)) if taught else FairMetric.euclidean(d)
     elif hasattr(fair_metric, "fit"):
-        metric = clone(fair_metric).fit(source.X, None, *taught).fair_metric_
+        metric = clone(fair_metric).fit(X, None, *taught).fair_metric_
     else:
-        metric = fair_metric(source.X, *taught)
+        metric = fair_metric(X, *taught)
     if not isinstance(metric, FairMetric):
         raise TypeError(
             f"fair_metric must be a FairMetric or a function of X that returns one; got {type(metric).__name__}"
         )
-    if metric.d != source.d:
+    if metric.d != d:
         raise ValueError(
-            f"fair_metric was built for {metric.d} features but X has {source.d}; "
+            f"fair_metric was built for {metric.d} features but X has {d}; "
             "build the metric on the encoded columns that the model sees"
         )
     return metric.copied()  # moving it to another device must not move the user's

@@ -35,8 +35,10 @@ class ProjectClassifier(WithMetric, NeuralClassifier):
     def _objective(self, search_generator: torch.Generator) -> Objective:
         return ERM(self._loss)
 
-    def _new_module(self, n_features: int, n_outputs: int, seed: int) -> nn.Module:
-        return nn.Sequential(Projection(self.fair_metric_), super()._new_module(n_features, n_outputs, seed))
+    def _network(self, before: nn.Module | None, n_features: int, n_outputs: int, seed: int) -> nn.Module:
+        if isinstance(before, nn.Sequential) and isinstance(before[0], Projection):
+            before = before[1]
+        return nn.Sequential(Projection(self.fair_metric_), super()._network(before, n_features, n_outputs, seed))
 
     def _keep(self, history: Any, objective: Objective) -> None:
         super()._keep(history, objective)

@@ -53,8 +53,10 @@ def _write(name: str, value: Any, tensors: dict[str, torch.Tensor]) -> Any:
         return {"$": "metric"}  # a learner is a function: the metric it learned is kept in its place
     if name == "variations" or (name == "module" and (isinstance(value, nn.Module) or callable(value))):
         return None  # the data, and the unfitted network: the fitted one is kept
-    if name == "random_state":
-        return None  # a generator that training has already used up
+    if name in ("random_state", "optimizer", "callbacks"):
+        return None  # training is over
+    if name == "class_weight" and isinstance(value, dict):
+        return {"$": "weights", "of": [[_write(name, c, tensors), float(w)] for c, w in value.items()]}
     if isinstance(value, tuple | list):
         return {"$": type(value).__name__, "values": [_write(name, item, tensors) for item in value]}
     if isinstance(value, Box):
@@ -86,6 +88,8 @@ def _read(value: Any, tensors: dict[str, torch.Tensor], metric: FairMetric) -> A
     if kind in ("tuple", "list"):
         items = [_read(item, tensors, metric) for item in value["values"]]
         return tuple(items) if kind == "tuple" else items
+    if kind == "weights":
+        return {_read(label, tensors, metric): float(weight) for label, weight in value["of"]}
     if kind == "Box":
         return read_box(value, tensors, str(value["key"]))
     if kind == "tensor":

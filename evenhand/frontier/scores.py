@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 
 from evenhand.audit import audit
 from evenhand.domain import Box
+from evenhand.estimators.inputs import data_bounds
 from evenhand.evaluation import balanced_accuracy
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged
@@ -45,8 +46,11 @@ class SearchedUnfairness:
             raise ValueError("this estimator has no fair_metric_; give SearchedUnfairness(fair_metric=...) one")
         x = X.iloc[: self.rows] if hasattr(X, "iloc") else np.asarray(X)[: self.rows]
         encoded = Judged.of(estimator).encode(x)
-        bounds = self.bounds if self.bounds is not None else getattr(estimator, "bounds_", None)
-        box = Box.of(bounds if bounds is not None else (encoded.amin(0), encoded.amax(0)), encoded.shape[1])
+        if self.bounds is not None:
+            box = Box.of(self.bounds, encoded.shape[1])
+        else:  # free along the metric that measures, whatever the model was trained with
+            drawn = getattr(estimator, "bounds_", None) or data_bounds(encoded)
+            box = drawn.freed(metric.directions.cpu(), encoded)
         inside = box.contains(encoded).numpy()
         if not inside.any():
             raise ValueError(f"all {len(encoded)} validation rows lie outside the bounds; widen them")

@@ -24,6 +24,7 @@ from evenhand import (
     SenSeIRegressor,
     SenSRClassifier,
 )
+from evenhand.domain import Box, FreeBox
 from evenhand.files import FORMAT, ModelFileError, load, load_metadata, save
 from evenhand.regularizer import ratio_rule
 
@@ -71,6 +72,27 @@ def test_round_trip_is_exact(estimator, tmp_path):
     assert torch.equal(again.fair_metric_.sigma, estimator.fair_metric_.sigma)
     assert again.get_params(deep=False)["hidden"] == estimator.get_params(deep=False)["hidden"]
     assert load_metadata(tmp_path / "m.evenhand") == {"note": "ä"}
+
+
+def test_the_domain_and_the_multipliers_come_back(tmp_path):
+    """Bounds as they were used: binary columns, blocks, free directions; and where certified training ended."""
+    box = Box([-9.0, 0.0, -9.0], [9.0, 1.0, 9.0], binary=[1])
+    table = X.copy()
+    table[:, 1] = table[:, 1] > 0
+    model = SenSeIClassifier(METRIC, hidden=(4,), steps=5, bounds=box, certified=1.0, random_state=0).fit(table, Y)
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.bounds_.binary == again.bounds.binary == (1,)
+    assert torch.equal(again.bounds_.high, box.high)
+    for one, other in zip(again.multipliers_.tensors(), model.multipliers_.tensors(), strict=True):
+        assert torch.equal(one, other)
+    save(
+        SenSeIClassifier(METRIC, hidden=(4,), steps=5, random_state=0).fit(table, Y).set_params(bounds=None),
+        tmp_path / "n",
+    )
+    free = load(tmp_path / "n").bounds_
+    assert isinstance(free, FreeBox)
+    assert free.contains(torch.tensor(table).double()).all()
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7]])

@@ -81,3 +81,14 @@ def test_regressors_and_estimators_without_a_metric():
     del other.fair_metric_
     with pytest.raises(ValueError, match="has no fair_metric_"):
         SearchedUnfairness(0.0)(other, np.asarray(X), y)
+
+
+def test_one_domain_for_every_model():
+    """The same weights in an estimator with a metric of its own and in one without: the same number."""
+    X, y = synthetic(200)
+    metric = FairMetric([[0.8], [0.6]])
+    fair = SenSeIClassifier(metric, rho=0.0, steps=20, random_state=0).fit(X, y)
+    plain = ERMClassifier(steps=20, random_state=0).fit(X, y)
+    plain.module_.load_state_dict(fair.module_.state_dict())
+    score = SearchedUnfairness(0.05, metric, rows=100)
+    assert score(plain, X, y) == score(fair, X, y) > 0
