@@ -182,7 +182,7 @@ class Box:
         return Box(self.low[index], self.high[index], blocks, binary, d=len(place))
 
 
-@dataclass(frozen=True, eq=False, init=False, repr=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False, kw_only=True)
 class FreeBox(Box):
     """M p + A z with p in ``box`` and ``free_low <= z <= free_high``; made by ``Box.freed``.
 

@@ -32,9 +32,10 @@ def _check_number(name: str, value: Any) -> None:
     if not isinstance(value, kind) or isinstance(value, bool) or value != value:
         what = "a whole number" if name in WHOLE else "a number"
         raise ValueError(f"{name} must be {what}; got {value!r} of type {type(value).__name__}")
-    if name in POSITIVE and not value > 0:
+    size = float(value)
+    if name in POSITIVE and not size > 0:
         raise ValueError(f"{name} must be positive; got {value}")
-    if name in NOT_NEGATIVE and not value >= 0:
+    if name in NOT_NEGATIVE and not size >= 0:
         raise ValueError(f"{name} must be zero or positive; got {value}")
 
 

@@ -298,7 +298,7 @@ class _Climb:
         low, high = self.path.zeros(self.u.shape[1]), self.path.zeros(self.u.shape[1])
         low.copy_(down @ plus + up @ minus)
         high.copy_(up @ plus + down @ minus)
-        if self.limits.free is not None:
+        if self.limits.free is not None and self.limits.free_low is not None and self.limits.free_high is not None:
             z, freed = self.x @ self.limits.free, self.moves.freed
             low[:, :freed], high[:, :freed] = self.limits.free_low - z, self.limits.free_high - z
             low.clamp_(max=0), high.clamp_(min=0)  # a row outside the domain may stay where it is
