@@ -106,6 +106,11 @@ class Box:
         return ", ".join(parts)
 
     @cached_property
+    def jumping(self) -> list[list[int]]:
+        """Groups of columns that jump together: binary columns alone, one-hot blocks as a whole."""
+        return [[j] for j in self.binary] + [list(block) for block in self.blocks]
+
+    @cached_property
     def _alike(self) -> list[Tensor]:
         """The blocks of each size together, (number of blocks, size): one operation for all of them."""
         sizes = sorted({len(block) for block in self.blocks})
@@ -227,6 +232,11 @@ class FreeBox(Box):
     def touched(self) -> Tensor:
         """Which columns a move along the free directions changes: (d,) bool."""
         return self.free.abs().amax(1) > 1e-12
+
+    @cached_property
+    def jumping(self) -> list[list[int]]:
+        """Those that no free move carries along: the others take any value."""
+        return [group for group in self.box.jumping if not bool(self.touched[group].any())]
 
     def support(self, direction: Tensor) -> Tensor:
         along = direction @ self.free

@@ -65,8 +65,7 @@ class Attack:
     @cached_property
     def discrete(self) -> list[list[int]]:
         """Groups of columns that jump together: binary columns alone, one-hot blocks as a whole."""
-        box = self.geometry.box
-        return [[j] for j in box.binary] + [list(block) for block in box.blocks]
+        return self.geometry.box.jumping
 
     @cached_property
     def continuous(self) -> Tensor:

@@ -159,8 +159,11 @@ def jump(attack: Attack, x: Tensor, h_x: Tensor, point: Tensor, lam: float) -> T
 def jumps(attack: Attack, x: Tensor, point: Tensor) -> Tensor:
     """Points which differ from the given ones in one binary column or one-hot block: (N, d) -> (N, m, d)."""
     box = attack.geometry.box
-    moves = [([j], j, float(end)) for j in box.binary for end in (box.low[j], box.high[j])]
-    moves += [(list(block), j, 1.0) for block in box.blocks for j in block]
+    moves = []
+    for group in attack.discrete:
+        j = group[0]
+        ends = [(j, float(box.low[j])), (j, float(box.high[j]))] if j in box.binary else [(j, 1.0) for j in group]
+        moves += [(group, column, end) for column, end in ends]
     if len(moves) > MOST_JUMPS:
         price = attack.geometry.sigma.diagonal() * attack.span.square()
         moves = sorted(moves, key=lambda move: float(price[move[1]]))[:MOST_JUMPS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from evenhand.domain import FreeBox
 from evenhand.search.attack import Attack
 from evenhand.search.climbs import along_free, free_move, jumps
 
@@ -54,7 +55,7 @@ def _pins(attack: Attack, x: Tensor) -> Tensor:
     unless these pass through one-hot columns, which cannot follow."""
     geometry = attack.geometry
     along = {1: 9, 2: 4}.get(geometry.k, 1)
-    if geometry.k > 2 or not geometry.k or geometry.box.blocks:
+    if geometry.k > 2 or not geometry.k or (geometry.box.blocks and not isinstance(geometry.box, FreeBox)):
         points = x[:, None].repeat(1, len(geometry.pin_values), 1)
         points[..., geometry.pinned] = geometry.pin_values
         return points

@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from evenhand.domain import FreeBox
 from evenhand.dual.pool import Pool
 from evenhand.search.attack import Attack
 from evenhand.search.climbs import along_free, climb, jump, worth
@@ -32,6 +33,8 @@ class _Found:
         self.points, self.d_y, self.d_x, self.changed = x[:, None], nothing, nothing, nothing > 0
 
     def add(self, points: Tensor) -> None:
+        if isinstance(self.attack.geometry.box, FreeBox):  # the ranges of its columns hold more than itself
+            points = self.attack.geometry.box.round(points)
         h = self.attack.h(points)
         d_y = self.attack.d_y_of(self.h_x, h)
         d_x = self.attack.d_x(points - self.x[:, None])
