@@ -16,6 +16,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
+from evenhand.bounds.fitted import fitted_module
 from evenhand.fair_metrics.metric import FairMetric
 
 
@@ -37,7 +38,7 @@ class Judged:
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
         metric, bounds = getattr(model, "fair_metric_", None), getattr(model, "bounds_", None)
         classes = getattr(model, "classes_", None)
-        module = model if isinstance(model, nn.Module) else getattr(model, "module_", None)
+        module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
         if isinstance(module, nn.Module):
             wide = copy.deepcopy(module).to(device="cpu", dtype=torch.float64).eval()
             for parameter in wide.parameters():

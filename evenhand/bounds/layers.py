@@ -21,8 +21,24 @@ class Layer(NamedTuple):
 
 
 def affine_layers(model: object) -> list[Layer]:
-    """The layers of ``differentiable_layers`` as plain numbers."""
-    return [Layer(w.detach(), b.detach()) for w, b in differentiable_layers(model)]
+    """The layers as plain numbers: of a Sequential part by part, of any other module by following its forward."""
+    try:
+        layers = differentiable_layers(model)
+    except CannotCertify:
+        from evenhand.bounds.trace import traced_layers
+
+        if not isinstance(model, nn.Module):
+            raise
+        layers = traced_layers(model, _columns_read(model))
+    return [Layer(w.detach(), b.detach()) for w, b in layers]
+
+
+def _columns_read(model: nn.Module) -> int:
+    """How many columns the first linear map reads."""
+    for parameter in model.parameters():
+        if parameter.ndim == 2:
+            return parameter.shape[1]
+    raise CannotCertify(f"{type(model).__name__} holds no Linear layer, so there is nothing to certify")
 
 
 def differentiable_layers(model: object) -> list[Layer]:
@@ -36,10 +52,10 @@ def differentiable_layers(model: object) -> list[Layer]:
     after_relu = False
     for part in _parts(model):
         if isinstance(part, nn.Linear):
-            step = Layer(_wide(part.weight), _wide(part.bias, part.out_features))
+            step = Layer(wide(part.weight), wide(part.bias, part.out_features))
             current, after_relu = step if current is None else _compose(step, current), False
         elif isinstance(part, nn.BatchNorm1d):
-            step = _batch_norm(part)
+            step = batch_norm_layer(part)
             current, after_relu = step if current is None else _compose(step, current), False
         elif isinstance(part, nn.ReLU):
             if after_relu:
@@ -99,15 +115,15 @@ def _parts(model: object) -> Iterator[nn.Module]:
         )
 
 
-def _batch_norm(part: nn.BatchNorm1d) -> Layer:
+def batch_norm_layer(part: nn.BatchNorm1d) -> Layer:
     if part.running_mean is None or part.running_var is None:
         raise CannotCertify("a BatchNorm1d without running statistics has no fixed function; use track_running_stats")
-    scale = (_wide(part.running_var) + part.eps).rsqrt()
+    scale = (wide(part.running_var) + part.eps).rsqrt()
     if part.affine:
-        scale = scale * _wide(part.weight)
-    bias = -_wide(part.running_mean) * scale
+        scale = scale * wide(part.weight)
+    bias = -wide(part.running_mean) * scale
     if part.affine:
-        bias = bias + _wide(part.bias)
+        bias = bias + wide(part.bias)
     return Layer(torch.diag(scale), bias)
 
 
@@ -115,7 +131,7 @@ def _compose(outer: Layer, inner: Layer) -> Layer:
     return Layer(outer.weight @ inner.weight, outer.weight @ inner.bias + outer.bias)
 
 
-def _wide(values: Tensor | None, size: int = 0) -> Tensor:
+def wide(values: Tensor | None, size: int = 0) -> Tensor:
     if values is None:
         return torch.zeros(size, dtype=torch.float64)
     return values.to(dtype=torch.float64, device="cpu")

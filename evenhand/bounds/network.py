@@ -1,58 +1,73 @@
-"""The bound of a ReLU network: the smallest of the bounds that apply, behind one interface."""
+"""The bound of a ReLU network: the smallest of the bounds that apply, behind one interface.
+
+Three kinds: the quadratic dual, tuned for all people at once; the local bound, shells around each person and pieces of
+Dom beyond them; the range of the outputs over Dom, which always exists. Which serve, and at which lam, is decided on
+tuning people.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from evenhand.bounds.bound import Bracket
-from evenhand.bounds.branch import bracket, default_cells
-from evenhand.bounds.crown import crown_upper, output_change, output_range
+from evenhand.bounds.branch import bracket
+from evenhand.bounds.crown import output_change, output_range
 from evenhand.bounds.layers import Layer, forward
+from evenhand.bounds.local import Local, can_be_cut, cut, shells_lam
+from evenhand.bounds.normal import Normal, normalised
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, fits
 from evenhand.bounds.solver import Solver
 from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 
-CROWN_COLUMNS = 8  # with more columns than this CROWN over the whole of Dom is never tighter, so it is not run
+DUAL_SIZE = 600  # columns and ReLUs: beyond this the quadratic dual takes too long
+WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
+PRICE = 1.03  # how much of lam*eps + mean bound is given for a smaller range
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class NetworkBound:
-    """A ``Bound``: the network f of ``solver.problem`` for d_Y, its ``logits`` for decisions."""
+    """A ``Bound``: the network of ``normal`` for d_Y, its ``logits`` on the people of ``problem`` for decisions."""
 
-    solver: Solver
+    problem: Problem
+    normal: Normal
     logits: list[Layer]
     threshold: float  # a score above it is a yes
+    lam: float
     largest: float
     everywhere: float
     rounds: int
-
-    @property
-    def lam(self) -> float:
-        return float(self.solver.m.lam)
+    dual: Solver | None
+    local: Local | None
 
     def upper(self, x: Tensor) -> Bracket:
-        found = bracket(self.solver, x, rounds=self.rounds)
-        upper = found.upper.clamp(max=self.largest)
-        if self.solver.problem.d <= CROWN_COLUMNS:
-            problem = self.solver.problem
-            upper = torch.minimum(upper, crown_upper(problem, x, self.lam, default_cells(problem), rounds=8))
-        return replace(found, upper=torch.maximum(upper, found.lower))
+        rows, square = x / self.normal.unit, self.normal.scale**2
+        lower, witness = torch.zeros(len(x), dtype=torch.float64), x.clone()
+        upper = torch.full((len(x),), self.largest, dtype=torch.float64)
+        if self.dual is not None:
+            found = bracket(self.dual, rows, rounds=self.rounds)
+            lower, witness = found.lower * square, self.problem.box.round(found.witness * self.normal.unit)
+            upper = torch.minimum(upper, found.upper * square)
+        if self.local is not None:
+            upper = torch.minimum(upper, self.local.upper(rows, self.lam / square) * square)
+        return Bracket(lower, torch.maximum(upper, lower), witness)
 
     def near(self, x: Tensor, eps: float) -> Tensor:
-        low, high = _change_within(self.solver.problem, x, eps)
-        return torch.maximum(low.square(), high.square()).sum(2).amax(1)
+        low, high = _change_within(self.normal.problem, x / self.normal.unit, eps)
+        return torch.maximum(low.square(), high.square()).sum(2).amax(1) * self.normal.scale**2
 
     def decided(self, x: Tensor, eps: float) -> Tensor:
         low, high = self.score_range(x, eps)
         if self.logits[-1].bias.shape[0] > 2:
             return low > 0
-        score = _margin(self.logits, x, None)[:, 0]
+        score = forward(_margin_layers(self.logits, None), x)[:, 0]
         return torch.where(score > self.threshold, low > self.threshold, high <= self.threshold)
 
     def score_range(self, x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -66,7 +81,7 @@ class NetworkBound:
         return low, high
 
     def _range(self, x: Tensor, eps: float, own: int | None) -> tuple[Tensor, Tensor]:
-        problem = self.solver.problem.with_layers(_margin_layers(self.logits, own))
+        problem = self.problem.with_layers(_margin_layers(self.logits, own))
         low, high = _change_within(problem, x, eps)
         score = problem.f(x)
         return (score + low.amin(1)).amin(1), (score + high.amax(1)).amin(1)
@@ -84,39 +99,122 @@ def bound_network(
     rounds: int = 6,
     threshold: float = 0.0,
     start: Multipliers | None = None,
-    progress: Callable[[str], None] | None = None,
+    lam_at_least: float | None = None,
+    progress: Say | None = None,
 ) -> NetworkBound:
-    """The bound whose certificate for n people at error alpha should be smallest, chosen on the tuning people."""
-    tuned = tune(problem, x_tune, max(eps, 1e-9), steps=steps, progress=progress)
-    if start is not None and fits(problem, start):
-        again = tune(problem, x_tune, max(eps, 1e-9), steps=steps, start=start, progress=progress)
-        tuned = again if again.value < tuned.value else tuned
-    solver, largest, everywhere = _choose_lam(Solver(problem, tuned.multipliers), x_tune, eps, n, alpha, steps)
-    return NetworkBound(solver, logits, threshold, largest, everywhere, rounds)
+    """The bound whose certificate for n people at error alpha should be smallest, chosen on the tuning people.
+
+    lam_at_least: where R(h) seen from below has its lam, so that no smaller one needs to be tried. Ctrl-C ends the
+    choosing early; whatever there is by then is sound.
+    """
+    normal = normalised(problem)
+    x, square = x_tune / normal.unit, normal.scale**2
+    dual = _tuned_dual(normal, x, eps, steps, start, progress)
+    lowest = lam_at_least / square if lam_at_least else (float(dual.m.lam) / 20 if dual is not None else 1e-3)
+    local = _local(normal.problem, x, eps, lowest, progress)
+    trials = _trials(normal.problem, dual, local, x, eps, lowest)
+    least = min(trial.objective for trial in trials)
+    good = sorted((trial for trial in trials if trial.objective <= PRICE * least), key=lambda trial: trial.objective)
+    ranges = _Ranges(normal.problem, eps, steps)
+    chosen = min(good[:3], key=lambda t: t.objective + (math.log(1 / alpha) + 0.5) * ranges.largest(t.lam) / n)
+    largest = ranges.largest(chosen.lam)
+    everywhere = min(ranges.joint, chosen.lam * eps + largest, ranges.ceiling)
+    return NetworkBound(
+        problem,
+        normal,
+        logits,
+        threshold,
+        chosen.lam * square,
+        largest * square,
+        everywhere * square,
+        rounds,
+        chosen.dual,
+        local if chosen.local else None,
+    )
 
 
-def _choose_lam(
-    solver: Solver, x_tune: Tensor, eps: float, n: int, alpha: float, steps: int
-) -> tuple[Solver, float, float]:
-    """On tuning rows: the lam whose confidence bound should be smallest. A larger lam than the tuned one costs eps
-    times the difference, but the range b of r_lam, which the confidence bound pays for with about b log(1/alpha) / n,
-    falls. Also returns b, and the bound that holds for every x in Dom."""
-    problem, m = solver.problem, solver.m
-    hull = unpinned(problem)
-    joint = uniform_bound(hull, max(eps, 1e-9), steps=3 * steps)
-    ceiling = output_range(problem)
-    best: tuple[float, Solver, float] | None = None
-    for factor in (1.0, 1.1, 1.4):
-        trial = Solver(problem, Multipliers(m.lam * factor, m.eta, m.gam, m.th))
-        lam = float(trial.m.lam)
-        largest = min(uniform_bound(hull, 0.0, lam, joint.multipliers, steps=steps).value, ceiling)
-        mean = bracket(trial, x_tune, rounds=3).upper.clamp(max=largest).mean().item()
-        expected = lam * eps + mean + (math.log(1 / alpha) + 0.5) * largest / n
-        if best is None or expected < best[0]:
-            best = expected, trial, largest
-    assert best is not None
-    lam = float(best[1].m.lam)
-    return best[1], best[2], min(joint.value, lam * eps + best[2], ceiling)
+def _tuned_dual(
+    normal: Normal, x: Tensor, eps: float, steps: int, start: Multipliers | None, progress: Say | None
+) -> Solver | None:
+    """The quadratic dual, or None where it is too large or S > 0 cannot be had."""
+    problem = normal.problem
+    if len(problem.free) + sum(problem.widths) > DUAL_SIZE:
+        return None
+    try:
+        tuned = tune(problem, x, max(eps, 1e-9), steps=steps, progress=progress)
+        if start is not None and bool((normal.unit == 1).all()) and len(start.eta) == len(normal.neurons):
+            shapes = [len(e) for e in start.eta] == problem.widths
+            first = normal.multipliers(start) if shapes else None
+            if first is not None and fits(problem, first):
+                again = tune(problem, x, max(eps, 1e-9), steps=steps, start=first, progress=progress)
+                tuned = again if again.value < tuned.value else tuned
+        return Solver(problem, tuned.multipliers)
+    except (ValueError, torch.linalg.LinAlgError, KeyboardInterrupt):
+        return None  # other bounds exist
+
+
+def _local(problem: Problem, x: Tensor, eps: float, lowest: float, progress: Say | None) -> Local:
+    if not can_be_cut(problem):
+        return Local(problem, None)
+    return cut(problem, x, eps, shells_lam(problem, x, eps, lowest), lowest, progress=progress)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    lam: float
+    objective: float  # lam*eps + mean bound on tuning people
+    dual: Solver | None
+    local: bool
+
+
+def _trials(problem: Problem, dual: Solver | None, local: Local, x: Tensor, eps: float, lowest: float) -> list[_Trial]:
+    """What each kind of bound, and both together, give on tuning people at several lam."""
+    trials = []
+    if dual is not None:
+        m = dual.m
+        for factor in (1.0, 1.1, 1.4):
+            solver = Solver(problem, Multipliers(m.lam * factor, m.eta, m.gam, m.th))
+            lam = float(solver.m.lam)
+            by_dual, by_local = bracket(solver, x, rounds=3).upper, local.upper(x, lam)
+            both, alone = torch.minimum(by_dual, by_local).mean(), by_dual.mean()
+            trials.append(_Trial(lam, float(lam * eps + alone), solver, False))
+            if both < WORTH * alone:
+                trials.append(_Trial(lam, float(lam * eps + both), solver, True))
+    lam = shells_lam(problem, x, eps, lowest) if local.pieces is None else lowest
+    for _ in range(8):
+        trials.append(_Trial(lam, float(lam * eps + local.upper(x, lam).mean()), None, True))
+        if len(trials) > 2 and trials[-1].objective > 1.3 * min(trial.objective for trial in trials):
+            break
+        lam *= 1.15
+    return trials
+
+
+class _Ranges:
+    """What r_lam of nobody in Dom exceeds, at a lam."""
+
+    def __init__(self, problem: Problem, eps: float, steps: int) -> None:
+        self.problem, self.steps = problem, steps
+        self.ceiling = output_range(problem)
+        self.joint, self.start, self.hull = self.ceiling, None, None
+        self.known: dict[float, float] = {}
+        if len(problem.free) + len(problem.pinned) + sum(problem.widths) <= DUAL_SIZE:
+            try:
+                self.hull = unpinned(problem)
+                joint = uniform_bound(self.hull, max(eps, 1e-9), steps=3 * steps)
+                self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
+            except (ValueError, torch.linalg.LinAlgError, KeyboardInterrupt):
+                pass
+
+    def largest(self, lam: float) -> float:
+        if lam not in self.known:
+            self.known[lam] = self.ceiling
+            if self.hull is not None and self.start is not None:
+                try:
+                    value = uniform_bound(self.hull, 0.0, lam, self.start, steps=self.steps).value
+                    self.known[lam] = min(value, self.ceiling)
+                except (ValueError, torch.linalg.LinAlgError, KeyboardInterrupt):
+                    pass
+        return self.known[lam]
 
 
 def _change_within(problem: Problem, x: Tensor, eps: float, chunk: int = 64) -> tuple[Tensor, Tensor]:
@@ -146,7 +244,3 @@ def _margin_layers(logits: list[Layer], own: int | None) -> list[Layer]:
     assert own is not None
     others = [j for j in range(k) if j != own]
     return [*logits[:-1], Layer(weight[own] - weight[others], bias[own] - bias[others])]
-
-
-def _margin(logits: list[Layer], x: Tensor, own: int | None) -> Tensor:
-    return forward(_margin_layers(logits, own), x)

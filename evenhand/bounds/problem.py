@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+import torch
 from torch import Tensor
 
 from evenhand.bounds.layers import Layer, forward
@@ -32,6 +35,28 @@ class Problem(Geometry):
         other.__dict__.update(self.__dict__)
         other.layers, other.widths = layers, [layer.bias.shape[0] for layer in layers[:-1]]
         return other
+
+    @cached_property
+    def separable(self) -> bool:
+        """Whether d_X is a sum over columns and Dom a plain product, so that bounds can be worked out by column."""
+        off = self.sigma - torch.diag(self.sigma.diagonal())
+        axes = (self.basis.abs() > 1e-6).sum(0) <= 1 if self.k else torch.ones(1, dtype=torch.bool)
+        return bool((off == 0).all()) and bool(axes.all()) and type(self.box) is Box
+
+    @cached_property
+    def seen(self) -> tuple[Tensor, Tensor]:
+        """An orthonormal basis of what d_X charges for, and 1 / sqrt of the price of each of its directions."""
+        values, vectors = torch.linalg.eigh(self.sigma)
+        paid = values > 1e-9 * values.abs().max().clamp(min=1e-300)
+        return vectors[:, paid], values[paid].rsqrt()
+
+    @cached_property
+    def reach(self) -> float:
+        """sqrt(d_X) between two points of Dom is at most this."""
+        span = self.box.high - self.box.low
+        if self.separable:
+            return float((self.sigma.diagonal() * span.square()).sum().sqrt())
+        return float((torch.linalg.eigvalsh(self.sigma)[-1].clamp(min=0) * span.square().sum()).sqrt())
 
     @property
     def w_free(self) -> Tensor:

@@ -245,6 +245,7 @@ def _prepare(
         steps=effort.tune_steps,
         rounds=effort.rounds,
         start=start,
+        lam_at_least=lams[-1] / 2,
         progress=say,
     )
     return _Prepared(judged, problem, read, attack, bound, x, lams)

@@ -56,6 +56,12 @@ def audit(
     from evenhand.cli.auditing import audited
     from evenhand.cli.models import open_model
     from evenhand.tables.errors import find_columns
+    from evenhand.text.files import text_model_file
+
+    if text_model_file(model):
+        from evenhand.cli.text import judge_text_model
+
+        return judge_text_model(model, _file(data), as_json)
 
     with Talk(quiet=as_json) as say:
         frame = _some(read(data, separator, decimal, no_header, sql, url, say), rows, seed)
@@ -121,7 +127,13 @@ def certify(
     Exit codes: 0 certified (R <= delta), 1 refuted (R > delta), 3 undecided, 2 a mistake in the data or the options.
     """
     from evenhand.cli.models import open_model
+    from evenhand.text.files import text_model_file
     from evenhand.workflow import Folder, TableModel
+
+    if text_model_file(model):
+        from evenhand.cli.text import judge_text_model
+
+        return judge_text_model(model, _file(data), as_json)
 
     with Talk(quiet=as_json) as say:
         opened = open_model(model)
@@ -152,6 +164,12 @@ def certify(
         relation = {OK: "<=", REFUTED: ">", UNDECIDED: "may be on either side of"}[code]
         sys.stdout.write(f"{found}\n{word}: R(h) {relation} {delta:g}\n")
     raise typer.Exit(code)
+
+
+def _file(data: str | None) -> Path:
+    if data is None:
+        raise UserError("a text model is judged on a file: give DATA")
+    return Path(data)
 
 
 def prove(opened: TableModel, people: Any, x_tune: Any, eps: float, confidence: float, progress: bool) -> Any:

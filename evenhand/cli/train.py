@@ -94,17 +94,38 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Use a folder that holds something else.")] = False,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Also log the run to MLflow (pip install mlflow).")] = False,
     as_json: Json = False,
+    text: Annotated[
+        str | None, typer.Option(help="The column of texts: trains a classifier of texts instead; see --swap.")
+    ] = None,
+    swap: Annotated[
+        str | None,
+        typer.Option(help="With --text: identity, categories, gender, names, or a file with one token a line."),
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="With --text: a sentence-transformers model.")] = None,
+    abuse: Annotated[
+        bool, typer.Option("--abuse", help="With --text: the second class is abuse; train on plain mentions too.")
+    ] = False,
 ) -> None:
     """Train a model that treats similar people similarly, and write one folder: model, metric, metrics.json,
     certificate.json, frontier.csv, report.html, model_card.md.
 
     Example: evenhand train adult.csv --target income --sensitive sex,race --out run
 
+    Example: evenhand train comments.csv --text comment --target toxic --swap identity --abuse
+
     The sensitive columns are no features: they teach who counts as similar, and judge the result. Ctrl-C leaves a
     folder from which the same command goes on.
 
     Exit codes: 0 done, 2 a mistake in the data or the options, 130 stopped by Ctrl-C.
     """
+    if text is not None:
+        from evenhand.cli.text import train_text
+
+        if data is None or not target:
+            raise UserError("--text needs DATA and --target")
+        given = {"rho": rho, "seed": seed, "abuse": abuse, "overwrite": overwrite, "as_json": as_json}
+        train_text(Path(data), text, target, swap, encoder, out, separator=separator, decimal=decimal, **given)
+        return
     if not target or not sensitive:
         raise UserError(
             "say what to predict and who may not be treated differently: --target COLUMN --sensitive COLUMN,..."

@@ -33,9 +33,16 @@ def predict(
     Example: evenhand predict run/model.evenhand new.csv --out decisions.csv
     """
     from evenhand.cli.models import open_model
+    from evenhand.text.files import text_model_file
     from evenhand.workflow import TableModel
     from evenhand.workflow.folder import Folder
 
+    if text_model_file(model):
+        from evenhand.cli.text import predict_texts
+
+        if data is None:
+            raise UserError("a text model predicts for a file: give DATA")
+        return predict_texts(model, Path(data), out, as_json)
     opened = open_model(model)
     frame = read(data, separator, decimal, no_header, sql, url, _tell)
     if isinstance(opened, TableModel):

@@ -63,7 +63,7 @@ def train_one(name: str, task: Task, settings: Settings, folder: Folder, say: Sa
         validation = task.parts["validation"].head(BASELINE_ROWS)
         calibrate(estimator, view.encode(validation), task.schema.own(validation.y), settings.threshold)
     estimator.fair_metric_ = view.fair_metric  # plain training has no use for it; those who judge the file do
-    estimator.bounds_ = (view.box.low.float(), view.box.high.float())
+    estimator.bounds_ = view.box
     say(f"{NAMES[name]} trained in {time.perf_counter() - began:.0f} s")
     model = Pipeline([("encode", view.encoder), ("model", estimator)])
     save(model, path, {"schema": view.schema.to_json(), "seen": remembered(task, view).to_json()})

@@ -20,7 +20,7 @@ from evenhand.workflow.settings import Settings
 from evenhand.workflow.trained import NAMES, WITHOUT_FAIRNESS, Trained
 
 Say = Callable[[str], None]
-SWEEP_ROWS = 2000
+SWEEP_ROWS = 150
 SWEEP_TRAIN = 200_000  # rho is chosen on so many rows of a larger table: less memory, the same choice
 SCORE_ROWS = 20_000
 
@@ -98,7 +98,7 @@ def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int) -> list[di
         rho=list(settings.rho),
         scores={
             "unfairness": SearchedUnfairness(
-                eps=settings.eps_certified, rows=max(200, min(SWEEP_ROWS, 100 * SWEEP_ROWS // d))
+                eps=settings.eps_certified, bounds=task.view.box, rows=_sweep_rows(settings, d)
             )
         },
         cv=PredefinedSplit(np.r_[np.full(len(train.y), -1), np.zeros(len(validation.y), dtype=int)]),
@@ -109,3 +109,8 @@ def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int) -> list[di
     )
     records = found.table[["rho", "accuracy", "unfairness", "front"]].to_dict("records")
     return [{str(name): value for name, value in record.items()} for record in records]
+
+
+def _sweep_rows(settings: Settings, d: int) -> int:
+    """People whose worst case is searched for each weight; fewer in wide tables, and no more than in the audit."""
+    return min(settings.audit_rows or SWEEP_ROWS, max(40, min(SWEEP_ROWS, 100 * SWEEP_ROWS // d)))

@@ -21,7 +21,6 @@ from evenhand.files import ModelFileError, load, load_metadata
 from evenhand.tables.schema import Schema
 from evenhand.workflow.seen import Seen
 from evenhand.workflow.trained import in_chunks
-from evenhand.workflow.views import people_box
 
 MODEL = "model.evenhand"
 
@@ -89,6 +88,4 @@ def load_model(path: str | os.PathLike[str]) -> TableModel:
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{file}: what it says about its table is damaged ({error!r})") from error
     estimator = model[-1]
-    bounds = getattr(estimator, "bounds_", None)
-    box = None if bounds is None else people_box(schema, model[0], *bounds)
-    return TableModel(str(file), model, schema, estimator.fair_metric_, box, seen)
+    return TableModel(str(file), model, schema, estimator.fair_metric_, estimator.bounds_, seen)

@@ -113,7 +113,9 @@ def test_black_boxes_must_say_what_is_sensitive(own_models, invoke):
 def certificate(lower, upper):
     import numpy as np
 
-    return Certificate(lower, upper, lower, upper, 1.0, 1.0, 1.0, 0.01, 60, 0.95, "d_Y", np.zeros(60), np.ones(60), np.arange(60))
+    return Certificate(
+        lower, upper, lower, upper, 1.0, 1.0, 1.0, 0.01, 60, 0.95, "d_Y", np.zeros(60), np.ones(60), np.arange(60)
+    )
 
 
 @pytest.mark.parametrize(

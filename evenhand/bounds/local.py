@@ -1,0 +1,113 @@
+"""The local bound of r_lam: shells around the person, and beyond them the pieces of Dom that all people share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from evenhand.bounds.partition import Pieces, Refinement, Views, split, whole
+from evenhand.bounds.problem import Problem
+from evenhand.bounds.shells import radii, shell_values
+
+NEAR = 1.2  # shells are trusted as long as they stay within this factor of the innermost ones
+INNERMOST = 2
+AT_ONCE = 64  # pieces cut in a round
+MOST_COLUMNS, MOST_RELUS = 64, 400
+ROUNDS, CUTS = 12, 8  # of each person's own worst pieces
+PEOPLE = 24  # tuning people whose worst pieces are cut
+
+
+@dataclass(frozen=True)
+class Local:
+    problem: Problem
+    pieces: Pieces | None  # None: shells alone
+
+    @torch.no_grad()
+    def upper(self, x: Tensor, lam: float) -> Tensor:
+        """r_lam(x), at most: (n, d) -> (n,)."""
+        found = [self._upper(x[i : i + 64], lam) for i in range(0, len(x), 64)]
+        return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)
+
+    def _upper(self, x: Tensor, lam: float) -> Tensor:
+        near, inner, alone = around(self.problem, x, lam)
+        rows = (alone > 1.01 * near).nonzero()[:, 0]
+        if self.pieces is not None and len(rows):
+            views = _views(self.problem, x[rows], lam, inner[rows], near[rows])
+            far = Refinement(self.problem.layers, self.pieces).upper(views, ROUNDS, CUTS)
+            alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
+        return alone + 1e-9 * alone.abs() + 1e-13 * self.problem.f(x).square().sum(1)  # rounding
+
+
+def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The bound near each person, the radius up to which it holds, and the bound of shells alone: (n,) each."""
+    running = shell_values(problem, x, [lam])[0].clamp(min=0).cummax(1).values
+    count = (running <= NEAR * running[:, INNERMOST : INNERMOST + 1]).sum(1)
+    near = running.gather(1, count[:, None] - 1)[:, 0]
+    return near, radii(problem)[count], running[:, -1].clone()
+
+
+def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, near: Tensor) -> Views:
+    return Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), lam, inner, 1.01 * near)
+
+
+def can_be_cut(problem: Problem) -> bool:
+    """Whether pieces serve: d_X by column, one output, and few enough columns and ReLUs."""
+    one = problem.layers[-1].bias.shape[0] == 1
+    return problem.separable and one and problem.d <= MOST_COLUMNS and 0 < sum(problem.widths) <= MOST_RELUS
+
+
+@torch.no_grad()
+def cut(
+    problem: Problem,
+    x: Tensor,
+    eps: float,
+    lam: float,
+    lowest: float,
+    most: int = 2000,
+    progress: Callable[[str], None] | None = None,
+) -> Local:
+    """Pieces that serve tuning people at lam and below, down to ``lowest``: lam is lowered as long as ``most`` pieces
+    hold its bound down. Ctrl-C ends the cutting; whatever there is by then is sound."""
+    x = x[:PEOPLE]
+    pieces = whole(problem)
+    near, inner, _ = around(problem, x, lam)
+    views = _views(problem, x, lam, inner, near)
+    values = views.values(pieces)
+    try:
+        while len(pieces) < most:
+            over = (values - near[:, None]).clamp(min=0)
+            worth = over.sum(0) * (pieces.relu_loss.amax(1) > 0)
+            count = min(AT_ONCE, int((worth > 0).sum()))
+            if progress is not None:
+                now = lam * eps + near.mean() + over.amax(1).mean()
+                progress(f"{len(pieces)} of at most {most} pieces of Dom: {now:.4g} at lam = {lam:.4g}")
+            if count == 0 or over.amax(1).mean() <= 0.05 * (lam * eps + near.mean()):
+                if lam <= lowest:
+                    break
+                lam = max(0.8 * lam, lowest)
+                near, inner, _ = around(problem, x, lam)
+                views = _views(problem, x, lam, inner, near)
+                values = views.values(pieces)
+                continue
+            chosen = worth.topk(count).indices
+            kept = torch.ones(len(pieces), dtype=torch.bool)
+            kept[chosen] = False
+            new = split(problem.layers, pieces[chosen])
+            found = views.values(new)
+            values = torch.cat([values[:, kept], torch.minimum(found, values[:, chosen][:, new.parent])], 1)
+            pieces = Pieces.join([pieces[kept], new])
+    except KeyboardInterrupt:
+        pass
+    return Local(problem, pieces)
+
+
+@torch.no_grad()
+def shells_lam(problem: Problem, x: Tensor, eps: float, lowest: float) -> float:
+    """The lam at which shells alone do best on tuning people, among lowest * 1.5^k."""
+    lams = [lowest * 1.5**k for k in range(20)]
+    mean = shell_values(problem, x[:PEOPLE], lams).amax(2).clamp(min=0).mean(1)
+    objective = torch.tensor(lams, dtype=torch.float64) * eps + mean
+    return lams[int(objective.argmin())]
