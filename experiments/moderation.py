@@ -37,7 +37,7 @@ METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
     "SenSeI + mentions": ("sensei", True),
 }
 SCORES = ("BA", "AUC", "CTF", "PC", "FPR", "FPR id", "t AUC", "t EER", "t FPR", "t FNR", "FPED", "FNED")
-QUICK_COMMENTS = 160
+QUICK_COMMENTS = 60
 QUICK = {"hidden": (20,), "steps": 10, "k": 5}
 
 
@@ -55,7 +55,7 @@ def split(comments: Comments, seed: int) -> tuple[np.ndarray, np.ndarray, list[s
     """Rows to train on, rows to test on, the known tokens."""
     rng = np.random.RandomState(seed)
     train, test = np.split(rng.permutation(len(comments.texts)), [int(0.7 * len(comments.texts))])
-    return train, test, [TOKENS[i] for i in sorted(rng.permutation(50)[:25])]
+    return train, test, [TOKENS[i] for i in sorted(rng.permutation(len(TOKENS))[: len(TOKENS) // 2])]
 
 
 def fitted(
@@ -63,7 +63,7 @@ def fitted(
 ) -> TextClassifier:
     train, _, known = split(comments, seed)
     kind, taught = METHODS[method]
-    extra = mentions(known, MENTIONS, seed=seed)
+    extra = mentions(known, 20 if less else MENTIONS, seed=seed)
     swap = only(TokenSwap(known, passage=PASSAGE), some & known_only)
     model = TextClassifier(
         embed, swap, kind, mentions=(extra.texts, extra.y) if taught else None, random_state=seed, **less
@@ -106,13 +106,15 @@ def scores(
 
 def main() -> None:
     given = arguments(__doc__)
+    if given.quick:
+        TOKENS[:] = ["gay", "straight", "black", "white", "muslim", "christian", "old", "young"]
     embed = encoder(given.encoder)
     embed.progress = False
     comments = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
     found = TokenSwap(TOKENS).mentioned(comments.texts)
     some = versioned(comments.texts)
     if given.quick:
-        rows = [i for i, text in enumerate(comments.texts) if text in some and len(text) < 200][:12]
+        rows = [i for i, text in enumerate(comments.texts) if text in some and found[i] and len(text) < 200][:16]
         rows += [i for i, text in enumerate(comments.texts) if text not in some and len(text) < 90][:QUICK_COMMENTS]
         comments = Comments([comments.texts[i] for i in rows], comments.y[rows], comments.groups.iloc[rows])
         found = [found[i] for i in rows]
