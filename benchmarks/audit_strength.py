@@ -3,9 +3,10 @@
     python benchmarks/audit_strength.py --out benchmarks/results/audit_strength.json      # about half an hour
     python benchmarks/audit_strength.py --only full-rank --people 16                      # a quick look
 
-For each model the audit's r_low is divided by the best of three: its own, that of the same audit with a hundred
-times the effort (its CPU seconds are given), and, for networks, what many starts of plain projected Adam find on the network's own gradients, which a black
-box does not give to the audit. The budget eps is two thousandths of the mean fair distance of two people.
+For each model the audit's r_low is divided by the best of three: its own, that of the same audit with a hundred times
+the effort (its CPU seconds are given), and, for networks, what many starts of plain projected Adam find on the
+network's own gradients, which a black box does not give to the audit. The budget eps is two thousandths of the mean
+fair distance of two people.
 """
 
 from __future__ import annotations
