@@ -10,6 +10,7 @@ from torch import Tensor
 
 from evenhand.search.attack import Attack
 
+TINY = torch.finfo(torch.float64).tiny  # where the slope is 0 the step is, too
 MOST_JUMPS = 64  # jumps tried from one point; of more the most promising
 
 
@@ -36,9 +37,10 @@ def climb(attack: Attack, x: Tensor, h_x: Tensor, start: Tensor, lam: float, ste
     for _ in range(steps):
         uphill = _inside(attack, point, slope - 2 * price * attack.geometry.pull(point - x))
         if damping is None:
-            damping = damped.size(uphill) / (0.25 * len(damped.columns) ** 0.5)
-            least = 1e-12 * damping
+            damping = (damped.size(uphill) / (0.25 * len(damped.columns) ** 0.5)).clamp(min=TINY)
+            least = (1e-12 * damping).clamp(min=TINY)
         step = _inside(attack, point, damped(uphill, price, damping))
+        step = step.clamp(-4 * attack.span, 4 * attack.span)  # across Dom, and not so far that numbers fail
         trial = attack.geometry.box.project(point + step) if hull else attack.project(point + step)
         alive = ((uphill * (trial - point)).sum(1) > 1e-6 * value.abs()) & (trial != point).any(1)
         alive |= value <= 0

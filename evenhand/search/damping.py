@@ -52,7 +52,8 @@ class Damped:
 
     def size(self, slope: Tensor) -> Tensor:
         """Length of a slope (N, d) per range of a column: (N, 1)."""
-        return (slope[:, self.columns] * self.unit).norm(dim=1, keepdim=True)
+        length: Tensor = (slope[:, self.columns] * self.unit).norm(dim=1, keepdim=True)
+        return length
 
     def paid(self, slope: Tensor, tolerance: float = 1e-9) -> Tensor:
         """Sigma^+ slope: the direction in which a unit of price buys most: (N, d) -> (N, d)."""

@@ -129,3 +129,13 @@ def test_a_compensated_jump_costs_the_schur_complement():
 def test_at_an_infinite_price_only_free_moves_are_worth_something():
     value = worth(torch.tensor([3.0, 2.0]), torch.tensor([1e-30, 0.0]), torch.inf)
     assert value.tolist() == [-torch.inf, 2.0]
+
+
+def test_where_nothing_rises_nothing_moves():
+    """A flat model: no slope, no damping to divide by, the hull's projection included."""
+    box = Box([-1.0, 0.0, 0.0, 0.0], [1.0] * 4, blocks=[(1, 2, 3)])
+    metric = FairMetric(torch.eye(4, dtype=torch.float64)[:, :1])
+    flat = attack(lambda x: 0 * x[:, :1], metric, box)
+    x = box.round(torch.rand(5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
+    for hull in (False, True):
+        torch.testing.assert_close(climb(flat, x, flat.h(x), x, 1.0, 5, hull=hull), x, rtol=0, atol=0)
