@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenhand.bounds.bound import Bracket
-from evenhand.domain import Box
+from evenhand.domain import Box, FreeBox
 from evenhand.dual.pool import Pool
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.ensembles.worst_case import People, worst_case
@@ -23,6 +25,8 @@ def people(geometry: Geometry) -> People:
     """Dom and d_X as the arrays that the branch and bound takes."""
     box: Box = geometry.box
     discrete, block = np.zeros(box.d, bool), np.full(box.d, -1, np.int32)
+    if isinstance(box, FreeBox):  # the ranges of its columns hold it, and more: the bound stays sound
+        return People(box.low.numpy(), box.high.numpy(), discrete, block, geometry.sigma.numpy())
     discrete[list(box.binary)] = True
     for b, columns in enumerate(box.blocks):
         discrete[list(columns)], block[list(columns)] = True, b
@@ -124,3 +128,22 @@ def bound_trees(
         choices.append((at.lam * eps + float(at.upper(x_tune).upper.mean()), at.lam))
     value, lam = min(choices)
     return replace(trial, lam=lam, everywhere=lam * eps + widest, floor=0.01 * value)
+
+
+def suggestions(
+    ensemble: TreeEnsemble, geometry: Geometry, boxes: int = 60
+) -> Callable[[Tensor, float], Tensor] | None:
+    """For the audit: where a short branch and bound finds the largest d_Y - lam * d_X, (n, d), lam -> (n, 1, d).
+
+    None without numba, where it would take too long.
+    """
+    if find_spec("numba") is None:
+        return None
+    arrays = people(geometry)
+    scale = 0.25 if ensemble.outputs == 1 else 1 / ensemble.outputs
+
+    def suggest(x: Tensor, lam: float) -> Tensor:
+        found = worst_case(ensemble, arrays, x.numpy(), lam=lam, scale=scale, boxes=boxes, tolerance=0.02)
+        return geometry.box.round(torch.from_numpy(found.witness))[:, None]
+
+    return suggest

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.ensembles.compiled import compiled
 from evenhand.ensembles.read import Tree, join_trees, lightgbm_tree
 from evenhand.ensembles.trees import TreeEnsemble
 
@@ -75,7 +74,11 @@ class Boosting:
         h = np.repeat(base[None], n * (1 + m), 0)
         parts: list[Tree] = []
         ensemble = join_trees([], [], base, x.shape[1])
-        best, best_round, h_val = np.inf, 0, None if validation is None else np.repeat(base[None], len(validation[0]), 0)
+        best, best_round, h_val = (
+            np.inf,
+            0,
+            None if validation is None else np.repeat(base[None], len(validation[0]), 0),
+        )
         rounds = 0
         try:
             for round_ in range(self.trees):
@@ -154,8 +157,10 @@ class Boosting:
 
     def _leaves(self, tree: TreeEnsemble, x: Array, gradient: Array, curvature: Array) -> Array:
         """Newton's step of every leaf for the soft splits: -sum w g / (sum w c + l2), times the learning rate."""
+        from evenhand.ensembles.kernels import leaf_sums
+
         g, c = np.zeros(len(tree.feature)), np.zeros(len(tree.feature))
-        _leaf_sums(x, *tree.arrays()[:6], tree.missing_left, gradient, curvature, g, c)
+        leaf_sums(x, *tree.arrays()[:6], tree.missing_left, gradient, curvature, g, c)
         return np.where(tree.feature < 0, -self.learning_rate * g / (c + self.l2), 0.0)
 
     def _parameters(self, k: int, d: int) -> dict[str, Any]:
@@ -203,30 +208,3 @@ def _lightgbm() -> Any:
     except ImportError as error:
         raise ModuleNotFoundError("boosted trees are fitted by LightGBM: pip install 'evenhand[trees]'") from error
     return lightgbm
-
-
-@compiled
-def _leaf_sums(x, feature, threshold, width, left, right, value, missing_left, gradient, curvature, g, c):  # type: ignore[no-untyped-def]
-    """Adds each row's gradient and curvature to the leaves it reaches, by weight; node 0 is the root."""
-    stack, weights = np.empty(4096, np.int32), np.empty(4096)
-    for i in range(x.shape[0]):
-        stack[0], weights[0], top = 0, 1.0, 1
-        while top > 0:
-            top -= 1
-            node, weight = stack[top], weights[top]
-            while feature[node] >= 0:
-                v, w = x[i, feature[node]], width[node]
-                if np.isnan(v):
-                    node = left[node] if missing_left[node] else right[node]
-                elif w > 0:
-                    share = (v - threshold[node] + w) / (2 * w)
-                    if 0 < share < 1:
-                        stack[top], weights[top] = right[node], weight * share
-                        top += 1
-                        node, weight = left[node], weight * (1 - share)
-                    else:
-                        node = left[node] if share <= 0 else right[node]
-                else:
-                    node = left[node] if v <= threshold[node] else right[node]
-            g[node] += weight * gradient[i]
-            c[node] += weight * curvature[i]

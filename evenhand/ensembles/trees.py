@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.ensembles.compiled import compiled
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
@@ -48,7 +46,9 @@ class TreeEnsemble:
         if rows.ndim != 2 or rows.shape[1] != self.d:
             raise ValueError(f"the ensemble was read for {self.d} features but x has shape {rows.shape}")
         total = np.repeat(self.base[None], len(rows), 0)
-        _evaluate(rows, *self.arrays(), self.missing_left, total)
+        from evenhand.ensembles.kernels import evaluate
+
+        evaluate(rows, self.arrays(), self.missing_left, total)
         return total
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
@@ -84,45 +84,3 @@ class TreeEnsemble:
             t, w = self.threshold[here], self.width[here]
             found.append(np.unique(np.concatenate([t, t - w, t + w])))
         return found
-
-
-@compiled
-def _evaluate(
-    x: Floats,
-    feature: Ints,
-    threshold: Floats,
-    width: Floats,
-    left: Ints,
-    right: Ints,
-    value: Floats,
-    root: Ints,
-    output: Ints,
-    missing_left: NDArray[np.bool_],
-    total: Floats,
-) -> None:
-    """Adds every tree's value to ``total``; a stack of (node, weight) holds the branches that soft splits open."""
-    stack = np.empty(4096, np.int32)
-    weights = np.empty(4096)
-    for i in range(x.shape[0]):
-        for t in range(root.shape[0]):
-            stack[0], weights[0], top = root[t], 1.0, 1
-            while top > 0:
-                top -= 1
-                node, weight = stack[top], weights[top]
-                while feature[node] >= 0:
-                    v = x[i, feature[node]]
-                    if np.isnan(v):
-                        node = left[node] if missing_left[node] else right[node]
-                        continue
-                    w = width[node]
-                    if w > 0:
-                        g = (v - threshold[node] + w) / (2 * w)
-                        if 0 < g < 1:
-                            stack[top], weights[top] = right[node], weight * g
-                            top += 1
-                            node, weight = left[node], weight * (1 - g)
-                        else:
-                            node = left[node] if g <= 0 else right[node]
-                    else:
-                        node = left[node] if v <= threshold[node] else right[node]
-                total[i, output[t]] += weight * value[node]

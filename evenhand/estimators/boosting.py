@@ -31,7 +31,7 @@ Metric = FairMetric | Callable[..., FairMetric] | None
 
 
 class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
-    """What the classifier and the regressor share. Fitted: ``ensemble_``, ``fair_metric_``, ``bounds_``, ``n_iter_``."""
+    """What the classifier and the regressor share: the loop, the versions, the soft splits."""
 
     def __init__(
         self,
