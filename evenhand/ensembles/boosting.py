@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,16 @@ def balanced_log_loss(h: Array, y: Array) -> tuple[Array, Array, Array]:
 def squared_loss(h: Array, y: Array) -> tuple[Array, Array, Array]:
     """Half the squared error."""
     return 0.5 * ((h - y) ** 2).sum(1), h - y, np.ones_like(h)
+
+
+class _Slope(NamedTuple):
+    """The objective at the present scores: its gradient, the loss's curvature, and each row's worst version with the
+    curvature of what ties the two."""
+
+    gradient: Array  # (rows and versions, K)
+    curvature: Array
+    worst: NDArray[np.int64]  # (n,) or (0,)
+    strength: Array
 
 
 @dataclass(frozen=True)
@@ -97,15 +107,15 @@ class Boosting:
                     labels = np.zeros(len(everybody))  # LightGBM wants some; the gradient is ours
                     data = lgb.Dataset(everybody, label=labels, reference=first, params=settings)
                     booster, began = lgb.Booster(settings, data), round_
-                gradient, curvature = self._gradient(h, n, m, loss, y, weight)
-                booster.update(fobj=_given(gradient, curvature))
+                slope = self._gradient(h, n, m, loss, y, weight)
+                booster.update(fobj=_given(slope))
                 new = []
                 for c, info in enumerate(
                     booster.dump_model(num_iteration=1, start_iteration=round_ - began)["tree_info"]
                 ):
                     tree = lightgbm_tree(info)
                     one = join_trees([tree], [0], np.zeros(1), x.shape[1]).softened(width, two_values)
-                    fitted = self._leaves(one, everybody, gradient[:, c], curvature[:, c])
+                    fitted = self._leaves(one, everybody, slope, c)
                     if self.monotone is None:
                         one = replace(one, value=fitted)
                     new.append(tree._replace(value=one.value))
@@ -130,38 +140,43 @@ class Boosting:
         ensemble = join_trees(parts, [i % k for i in range(len(parts))], base, x.shape[1])
         return ensemble.softened(width, two_values)
 
-    def _gradient(self, h: Array, n: int, m: int, loss: Loss, y: Array, weight: Array) -> tuple[Array, Array]:
-        """Of weight * (loss + rho * max_v |h(x) - h(x_v)|^2 / V) with V the variance of h, at least 1.
+    def _gradient(self, h: Array, n: int, m: int, loss: Loss, y: Array, weight: Array) -> _Slope:
+        """Of weight * (loss + rho * max_v |h(x) - h(x_v)|^2 / V) with V the variance of h.
 
-        The variance is differentiated too: shrinking all scores changes the penalty by nothing (for V > 1).
+        The variance is differentiated too: shrinking all scores changes the penalty by nothing. While V < 1, at the
+        start, the penalty is faded in, V * |.|^2, or it would keep scores from ever growing apart.
         """
         _, slope, bend = loss(h[:n], y)
-        gradient, curvature = np.zeros_like(h), np.full_like(h, 1e-9)
+        gradient, curvature = np.zeros_like(h), np.zeros_like(h)
         gradient[:n], curvature[:n] = slope, np.maximum(bend, 1e-9)
+        worst, strength = np.zeros(0, np.int64), 0.0
         if m:
             centred = h[:n] - np.average(h[:n], axis=0, weights=weight)
             variance = float(np.average((centred**2).sum(1), weights=weight))
             apart = h[None, :n] - h[n:].reshape(m, n, -1)
             squares = (apart**2).sum(2)
-            worst, each = squares.argmax(0), np.arange(n)
-            move = apart[worst, each]
-            strength = 2 * self.rho / max(variance, 1.0)
-            relative = float(np.average(squares[worst, each], weights=weight)) / variance if variance > 1 else 0.0
+            each, largest = np.arange(n), squares.argmax(0)
+            move = apart[largest, each]
+            strength = 2 * self.rho * min(variance, 1.0) / max(variance, 1.0)
+            relative = float(np.average(squares[largest, each], weights=weight)) / variance if variance > 1 else 0.0
             gradient[:n] += strength * (move - relative * centred)
-            curvature[:n] += strength
-            at = n + worst * n + each
-            gradient[at] -= strength * move
-            curvature[at] += strength
+            worst = n + largest * n + each
+            gradient[worst] -= strength * move
         every = np.tile(weight, 1 + m)[:, None]
-        return gradient * every, curvature * every
+        return _Slope(gradient * every, curvature * every, worst, strength * weight[: len(worst)])
 
-    def _leaves(self, tree: TreeEnsemble, x: Array, gradient: Array, curvature: Array) -> Array:
-        """Newton's step of every leaf for the soft splits: -sum w g / (sum w c + l2), times the learning rate."""
+    def _leaves(self, tree: TreeEnsemble, x: Array, slope: _Slope, c: int) -> Array:
+        """Newton's step of every leaf for the soft splits, times the learning rate.
+
+        A leaf of weight w(x) that rises by v changes h(x) - h(x') by (w(x) - w(x')) v only: leaves which hold a person
+        and the version alike are not held back by the penalty. Twice its curvature, because leaves move together.
+        """
         from evenhand.ensembles.kernels import leaf_sums
 
-        g, c = np.zeros(len(tree.feature)), np.zeros(len(tree.feature))
-        leaf_sums(x, *tree.arrays()[:6], tree.missing_left, gradient, curvature, g, c)
-        return np.where(tree.feature < 0, -self.learning_rate * g / (c + self.l2), 0.0)
+        g, bend = np.zeros(len(tree.feature)), np.zeros(len(tree.feature))
+        gradient, curvature = np.ascontiguousarray(slope.gradient[:, c]), np.ascontiguousarray(slope.curvature[:, c])
+        leaf_sums(x, tree.arrays(), tree.missing_left, gradient, curvature, slope.worst, 2 * slope.strength, g, bend)
+        return np.where(tree.feature < 0, -self.learning_rate * g / (bend + self.l2), 0.0)
 
     def _parameters(self, k: int, d: int) -> dict[str, Any]:
         settings: dict[str, Any] = {
@@ -187,8 +202,13 @@ class Boosting:
         return settings
 
 
-def _given(gradient: Array, curvature: Array) -> Any:
-    """LightGBM's own scores are those of hard splits: it is given the gradient at ours."""
+def _given(slope: _Slope) -> Any:
+    """LightGBM's own scores are those of hard splits: it is given the gradient at ours, and to choose splits by half
+    the penalty's curvature, as it does not see which rows belong together."""
+    gradient, curvature = slope.gradient, slope.curvature + 1e-9
+    if len(slope.worst):
+        curvature[: len(slope.worst)] += 0.5 * slope.strength[:, None]
+        curvature[slope.worst] += 0.5 * slope.strength[:, None]
     one = gradient.shape[1] == 1
     return lambda _scores, _data: (gradient[:, 0], curvature[:, 0]) if one else (gradient, curvature)
 

@@ -189,10 +189,10 @@ class SenSeIBoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ign
         if len(self.classes_) < 2:
             raise ValueError(f"a classifier needs two classes or more; y holds one class only: {self.classes_[0]!r}")
         share = np.bincount(codes, weights=weight)
-        weight = weight / share[codes]
+        weight = weight / share[codes] * share.sum() / len(share)  # classes count equally
         k = len(self.classes_)
         target = codes[:, None].astype(float) if k == 2 else np.eye(k)[codes]
-        self.ensemble_ = self._fit(X, x, balanced_log_loss, target, weight / weight.mean(), sensitive_features)
+        self.ensemble_ = self._fit(X, x, balanced_log_loss, target, weight, sensitive_features)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -225,7 +225,7 @@ class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignor
         mean = float(np.average(target, weights=weight))
         scale = float(np.sqrt(np.average((target - mean) ** 2, weights=weight))) or 1.0
         standard = ((target - mean) / scale)[:, None]
-        fitted = self._fit(X, x, squared_loss, standard, weight / weight.mean(), sensitive_features)
+        fitted = self._fit(X, x, squared_loss, standard, weight, sensitive_features)
         from dataclasses import replace
 
         self.ensemble_ = replace(fitted, value=fitted.value * scale, base=fitted.base * scale + mean)

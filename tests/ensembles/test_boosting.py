@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from evenhand.ensembles.boosting import Boosting, balanced_log_loss, squared_loss
+from evenhand.ensembles.boosting import Boosting, _Slope, balanced_log_loss, squared_loss
 from evenhand.ensembles.read import Tree, join_trees
 
 rng = np.random.default_rng(0)
@@ -38,7 +38,7 @@ def test_gradient_is_that_of_the_relative_penalty():
         penalty = 0.7 * np.average(worst, weights=weight) / variance
         return (weight * balanced_log_loss(h[:n], y)[0]).sum() + weight.sum() * penalty
 
-    gradient, _ = settings()._gradient(h, n, m, balanced_log_loss, y, weight)
+    gradient = settings()._gradient(h, n, m, balanced_log_loss, y, weight).gradient
     for i in range(len(h)):
         step = np.zeros_like(h)
         step[i] = 1e-5
@@ -48,6 +48,10 @@ def test_gradient_is_that_of_the_relative_penalty():
 def test_leaves_are_newton_steps_by_weight():
     stump = Tree(*map(np.array, ([0, -1, -1], [0.0, 0, 0], [1, 0, 0], [2, 0, 0], [0.0, 0, 0], [True] * 3)))
     soft = join_trees([stump], [0], [0.0], 1).softened([1.0])
-    x, g = np.array([[-2.0], [0.0], [2.0]]), np.array([1.0, 2.0, -4.0])
-    values = settings(l2=1.0)._leaves(soft, x, g, np.ones(3))
+    x, g = np.array([[-2.0], [0.0], [2.0]]), np.array([[1.0], [2.0], [-4.0]])
+    alone = _Slope(g, np.ones((3, 1)), np.zeros(0, np.int64), np.zeros(0))
+    values = settings(l2=1.0)._leaves(soft, x, alone, 0)
     assert values[1:] == pytest.approx([-0.1 * (1 + 1) / (1.5 + 1), -0.1 * (1 - 4) / (1.5 + 1)])
+    tied = _Slope(g, np.ones((3, 1)), np.array([1]), np.array([3.0]))  # row 0 all left, its version half and half
+    values = settings(l2=1.0)._leaves(soft, x, tied, 0)
+    assert values[1] == pytest.approx(-0.1 * 2 / (1.5 + 2 * 3 * 0.5**2 + 1))
