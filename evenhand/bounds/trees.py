@@ -44,6 +44,7 @@ class TreeBound:
     everywhere: float
     scale: float
     threshold: float = 0.0  # a score above it is a yes
+    exact: bool = True  # Dom is the box that is searched; otherwise it lies inside, and what is found may not be in it
     boxes: int = 2000
     floor: float = 0.0  # a bracket this narrow is closed: a share of the mean on tuning people
 
@@ -52,6 +53,8 @@ class TreeBound:
         found = worst_case(
             self.ensemble, self.people, rows, lam=self.lam, scale=self.scale, boxes=self.boxes, floor=self.floor
         )
+        if not self.exact:
+            return Bracket(torch.zeros(len(x), dtype=torch.float64), torch.from_numpy(found.upper), x.clone())
         upper = np.maximum(np.minimum(found.upper, self.largest), found.lower)
         return Bracket(torch.from_numpy(found.lower), torch.from_numpy(upper), torch.from_numpy(found.witness))
 
@@ -121,7 +124,8 @@ def bound_trees(
             worst_case(ensemble, arrays, rows[:1], weights=sign * weights, boxes=boxes).upper[0] for sign in (1.0, -1.0)
         ]
         widest += scale * float(ends[0] + ends[1]) ** 2
-    trial = TreeBound(ensemble, arrays, best, widest, best * eps + widest, scale, boxes=boxes)
+    exact = not isinstance(geometry.box, FreeBox)
+    trial = TreeBound(ensemble, arrays, best, widest, best * eps + widest, scale, exact=exact, boxes=boxes)
     choices = []
     for factor in (0.7, 1.0, 1.4, 2.0):
         at = replace(trial, lam=best * factor, boxes=min(boxes, 500))

@@ -273,6 +273,7 @@ def _prepare_trees(
     read, scale = tree_readout(output_distance, ensemble.outputs, judged.classes is not None)
     x = judged.encode(x_tune)
     check_inside(box, x)
+    x = x[torch.from_numpy(shuffled(len(x)))]
     geometry = Geometry(metric, box)
     bound = bound_trees(ensemble, geometry, x[: effort.tune_rows], eps, scale)
     suggest = suggestions(ensemble, geometry)

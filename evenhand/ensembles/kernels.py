@@ -15,14 +15,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 try:
     import numba
 except ImportError:
-    numba = None
+    numba = None  # type: ignore[assignment]
 
 SLACK = 1e-9  # relative, for the rounding of sums
 
 
 def compiled(function: F) -> F:
     """The function as machine code, compiled at its first call and kept on disk."""
-    return function if numba is None else numba.njit(cache=True)(function)
+    made: Any = function if numba is None else numba.njit(cache=True)(function)
+    return made  # type: ignore[no-any-return]
 
 
 @compiled
