@@ -175,7 +175,10 @@ class Boosting:
 
         g, bend = np.zeros(len(tree.feature)), np.zeros(len(tree.feature))
         gradient, curvature = np.ascontiguousarray(slope.gradient[:, c]), np.ascontiguousarray(slope.curvature[:, c])
-        leaf_sums(x, tree.arrays(), tree.missing_left, gradient, curvature, slope.worst, 2 * slope.strength, g, bend)
+        tied = 2 * slope.strength
+        leaf_sums(  # type: ignore[no-untyped-call]
+            x, tree.arrays(), tree.missing_left, gradient, curvature, slope.worst, tied, g, bend
+        )
         return np.where(tree.feature < 0, -self.learning_rate * g / (bend + self.l2), 0.0)
 
     def _parameters(self, k: int, d: int) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class TreeEnsemble:
         total = np.repeat(self.base[None], len(rows), 0)
         from evenhand.ensembles.kernels import evaluate
 
-        evaluate(rows, self.arrays(), self.missing_left, total)
+        evaluate(rows, self.arrays(), self.missing_left, total)  # type: ignore[no-untyped-call]
         return total
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:

@@ -73,7 +73,7 @@ def worst_case(
     curvature = 0.0  # q(delta) >= curvature * |delta|^2 for moves of the continuous columns alone
     if free.any() and bool((ensemble.width > 0).any()):
         curvature = max(float(np.linalg.eigvalsh(people.sigma[np.ix_(free, free)])[0]) - 1e-9 * largest, 0.0)
-    search(
+    search(  # type: ignore[no-untyped-call]
         rows,
         at_x,
         ensemble.arrays(),
