@@ -172,8 +172,13 @@ class FairRegularizer(PricedSearch):
         lam_rule: LamRule | None = None,
         lam: float = 1.0,
         generator: torch.Generator | None = None,
-        **look: Any,
+        *,
+        vary: str | int | None = None,
+        at: str | None = None,
+        output: Output | None = None,
+        first_layer: str | None = None,
     ) -> None:
+        look: dict[str, Any] = {"vary": vary, "at": at, "output": output, "first_layer": first_layer}
         super().__init__(fair_metric, eps, bounds, search, lam_rule, lam, generator, **look)
         self.output_distance = output_distance
 
