@@ -1,7 +1,14 @@
-"""Dom, the set of possible individuals: a box, some of whose columns may be discrete."""
+"""Dom, the set of possible individuals: a box, some of whose columns may be discrete, along some of whose directions
+people may run further than its columns would let them.
+
+    Dom = { M p + A z : p in the box, low <= z <= high },   M = I - A A^T             (A orthonormal, maybe empty)
+
+One definition for training's search, audit, certificate and files.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +16,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+MOST_STEERED = 6  # 2^6 combinations of discrete values are tried, not more
+FREE_ALONE = 0.9  # from this squared length of its part along the free directions on, a column moves freely by itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +106,11 @@ class Box:
         return ", ".join(parts)
 
     @cached_property
+    def jumping(self) -> list[list[int]]:
+        """Groups of columns that jump together: binary columns alone, one-hot blocks as a whole."""
+        return [[j] for j in self.binary] + [list(block) for block in self.blocks]
+
+    @cached_property
     def _alike(self) -> list[Tensor]:
         """The blocks of each size together, (number of blocks, size): one operation for all of them."""
         sizes = sorted({len(block) for block in self.blocks})
@@ -105,8 +120,9 @@ class Box:
         """Which rows lie in the (discrete) set: (n, d) -> (n,) bool."""
         slack = tolerance * self.high.abs().maximum(self.low.abs())  # in the columns' own units
         inside = ((x >= self.low - slack) & (x <= self.high + slack)).all(1)
-        for j in self.binary:
-            inside &= ((x[:, j] - self.low[j]).abs() <= slack[j]) | ((x[:, j] - self.high[j]).abs() <= slack[j])
+        two = list(self.binary)
+        ends = (x[:, two] - self.low[two]).abs().minimum((x[:, two] - self.high[two]).abs())
+        inside &= (ends <= slack[two]).all(1)
         for block in self.blocks:
             part = x[:, list(block)]
             inside &= ((part - 1).abs() <= tolerance).any(1) & ((part.sum(1) - 1).abs() <= tolerance * len(block))
@@ -133,13 +149,34 @@ class Box:
     def round(self, x: Tensor) -> Tensor:
         """A nearby point of the discrete set: nearest value of each binary column, largest entry of each block."""
         inside = x.clamp(self.low, self.high)
-        for j in self.binary:
-            middle = (self.low[j] + self.high[j]) / 2
-            inside[..., j] = torch.where(inside[..., j] > middle, self.high[j], self.low[j])
+        if self.binary:
+            two = list(self.binary)
+            low, high = self.low[two], self.high[two]
+            inside[..., two] = torch.where(inside[..., two] > (low + high) / 2, high, low)
         for columns in self._alike:
             entries = x[..., columns]
             inside[..., columns] = torch.zeros_like(entries).scatter(-1, entries.argmax(-1, keepdim=True), 1.0)
         return inside
+
+    def hull(self) -> Box:
+        """The convex hull: the same set without binary columns, blocks as simplices."""
+        return Box(self.low, self.high, self.blocks)
+
+    def freed(self, directions: Any, x: Any) -> Box:
+        """This set, where moves along the directions (d, k) end only where nobody in x (n, d) has been.
+
+        Inside a box of one-hot columns a learned direction has no room: almost every move along it leaves the box at
+        once. So its coordinate runs over the range that it takes in x, whatever the single columns say. Sensitive
+        binary columns keep their two values: the directions count only as far as they leave these alone.
+        """
+        basis = orthonormal(torch.as_tensor(directions, dtype=torch.float64))
+        kept = [j for j in self.binary if basis[j].square().sum() > FREE_ALONE]
+        rest = basis - basis @ torch.linalg.pinv(basis[kept]) @ basis[kept] if kept else basis
+        free = orthonormal(rest)
+        if free.shape[1] == 0:
+            return self
+        z = torch.as_tensor(x, dtype=torch.float64) @ free
+        return FreeBox(self, free, z.amin(0), z.amax(0))
 
     def restrict(self, columns: Sequence[int]) -> Box:
         """The same set seen on some of its columns; a block must be kept or dropped as a whole."""
@@ -148,6 +185,202 @@ class Box:
         binary = [place[j] for j in self.binary if j in place]
         index = torch.tensor(list(columns), dtype=torch.long)
         return Box(self.low[index], self.high[index], blocks, binary, d=len(place))
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False, kw_only=True)
+class FreeBox(Box):
+    """M p + A z with p in ``box`` and ``free_low <= z <= free_high``; made by ``Box.freed``.
+
+    ``low`` and ``high`` are the ranges of its columns, wider than those of the box; ``binary`` and ``blocks`` speak of
+    p. Its support function is supp_box(M c) + supp_z(A^T c), its nearest point has the nearest z and the nearest M p.
+    """
+
+    box: Box
+    free: Tensor  # A, (d, k), orthonormal
+    free_low: Tensor  # (k,)
+    free_high: Tensor
+
+    def __init__(self, box: Box, free: Any, free_low: Any, free_high: Any) -> None:
+        free, free_low, free_high = (
+            torch.as_tensor(t, dtype=torch.float64).detach().clone() for t in (free, free_low, free_high)
+        )
+        k = free.shape[1] if free.ndim == 2 else -1
+        if free.shape[:1] != (box.d,) or not free_low.shape == free_high.shape == (k,):
+            raise ValueError(
+                f"free directions must be ({box.d}, k) with k limits on each side; got {tuple(free.shape)}, "
+                f"{tuple(free_low.shape)} and {tuple(free_high.shape)}"
+            )
+        if not bool((free.T @ free - torch.eye(k, dtype=torch.float64)).abs().max() < 1e-6):
+            raise ValueError("free directions must be orthonormal; Box.freed makes them so")
+        if not bool((torch.isfinite(free_low) & torch.isfinite(free_high) & (free_low <= free_high)).all()):
+            raise ValueError("the limits of the free directions must be finite, low <= high")
+        fields = {"box": box, "free": free, "free_low": free_low, "free_high": free_high}
+        for name, value in (fields | {"blocks": box.blocks, "binary": box.binary}).items():
+            object.__setattr__(self, name, value)
+        eye = torch.eye(box.d, dtype=torch.float64)
+        object.__setattr__(self, "low", -self.support(-eye))
+        object.__setattr__(self, "high", self.support(eye))
+
+    @property
+    def d(self) -> int:
+        return self.box.d
+
+    def __repr__(self) -> str:
+        return f"{self.box!r}, free along {self.free.shape[1]} directions"
+
+    @cached_property
+    def touched(self) -> Tensor:
+        """Which columns a move along the free directions changes: (d,) bool."""
+        return self.free.abs().amax(1) > 1e-12
+
+    @cached_property
+    def jumping(self) -> list[list[int]]:
+        """Those that no free move carries along: the others take any value."""
+        return [group for group in self.box.jumping if not bool(self.touched[group].any())]
+
+    def support(self, direction: Tensor) -> Tensor:
+        along = direction @ self.free
+        run = along.clamp(min=0) * self.free_high + along.clamp(max=0) * self.free_low
+        return self.box.support(direction - along @ self.free.T) + run.sum(-1)
+
+    def contains(self, x: Tensor, tolerance: float = 1e-6) -> Tensor:
+        """Whether z lies within its limits and some x + A w within the box: (n, d) -> (n,) bool.
+
+        Exact for up to six free directions that steer discrete columns; with more of them a row outside the box may be
+        called outside though it is not.
+        """
+        z = x @ self.free
+        slack = tolerance * self.free_low.abs().maximum(self.free_high.abs())
+        ranged = ((z >= self.free_low - slack) & (z <= self.free_high + slack)).all(1)
+        inside = self.box.contains(x, tolerance)
+        nearest = self._inside(x)
+        for p in [nearest, self.box.round(nearest), *self._discrete_points(x, nearest)]:
+            gap = self._across(p - x).abs()
+            near = (gap <= tolerance * self.high.abs().maximum(self.low.abs())).all(1)
+            inside |= self.box.contains(p, tolerance) & near
+        return ranged & inside
+
+    def project(self, x: Tensor) -> Tensor:
+        return self._at(self._inside(x), x)
+
+    def round(self, x: Tensor) -> Tensor:
+        return self._at(self.box.round(self._inside(x)), x)
+
+    def hull(self) -> Box:
+        return FreeBox(self.box.hull(), self.free, self.free_low, self.free_high)
+
+    def freed(self, directions: Any, x: Any) -> Box:
+        return self.box.freed(directions, x)
+
+    def restrict(self, columns: Sequence[int]) -> Box:
+        index = torch.tensor(list(columns), dtype=torch.long)
+        left = self.touched.clone()
+        left[index] = False
+        if bool(left.any()):
+            raise ValueError(f"the free directions use the column(s) {left.nonzero()[:, 0].tolist()[:10]}; keep them")
+        return FreeBox(self.box.restrict(columns), self.free[index], self.free_low, self.free_high)
+
+    def turned(self, directions: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The directions of a metric turned so that the free ones come first, (d, k), and what turns them back, (k, k);
+        None if a free direction is none of the metric's. Kept for the next call, which a training step makes."""
+        kept = self.__dict__.get("_turned")
+        if kept is None or kept[0] is not directions:
+            basis, wide = self.free, directions.detach().to(device="cpu", dtype=torch.float64)
+            outside = basis - wide @ (wide.T @ basis)
+            rest = orthonormal(wide - basis @ (basis.T @ wide))
+            turned = torch.cat([basis, rest], 1)
+            fits = bool(outside.abs().max() < 1e-4) and turned.shape == wide.shape
+            answer = (turned.to(directions), (wide.T @ turned).to(directions)) if fits else None
+            kept = (directions, answer)
+            object.__setattr__(self, "_turned", kept)
+        found: tuple[Tensor, Tensor] | None = kept[1]
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_turned"}
+
+    def _across(self, x: Tensor) -> Tensor:
+        """M x."""
+        return x - (x @ self.free) @ self.free.T
+
+    def _at(self, p: Tensor, x: Tensor) -> Tensor:
+        """M p + A z with the z of x, as near as it may be."""
+        z = (x @ self.free).clamp(self.free_low, self.free_high)
+        return p + (z - p @ self.free) @ self.free.T
+
+    def _inside(self, x: Tensor, rounds: int = 12) -> Tensor:
+        """A point p of the box's hull whose M p is nearest to M x: (..., d) -> (..., d).
+
+        min over w of |x + A w - its projection|^2 is smooth and piecewise quadratic in the k numbers w: a few steps of
+        Newton's method, each kept where it helps. Any p would be sound, since M p + A z is in Dom.
+        """
+        flat = x.reshape(-1, self.d)
+        w = flat.new_zeros(len(flat), self.free.shape[1])
+        p = self.box.project(flat)
+        gap = flat - p
+        size = gap.square().sum(1)
+        eye = torch.eye(self.free.shape[1], dtype=flat.dtype)
+        damping = torch.full_like(size, 1e-9)
+        for _ in range(rounds):
+            slope = gap @ self.free
+            rows = (slope.abs().amax(1) > 1e-10).nonzero()[:, 0]
+            if len(rows) == 0:
+                break
+            bend = self._bend(p[rows], gap[rows]) + damping[rows, None, None] * eye
+            tried = w[rows] - torch.linalg.solve(bend, slope[rows])
+            moved = flat[rows] + tried @ self.free.T
+            inside = self.box.project(moved)
+            rest = moved - inside
+            less = rest.square().sum(1)
+            better = less < size[rows]
+            use = rows[better]
+            w[use], p[use], gap[use], size[use] = tried[better], inside[better], rest[better], less[better]
+            damping[rows] = torch.where(better, 1e-9, (10 * damping[rows]).clamp(min=0.1))
+        return p.reshape(x.shape)
+
+    def _bend(self, p: Tensor, gap: Tensor) -> Tensor:
+        """A^T (I - J) A with J the Jacobian of the box's projection: (n, d), (n, d) -> (n, k, k)."""
+        out = (gap != 0).to(p.dtype)  # a column that is cut off follows with slope zero
+        for columns in self.box._alike:
+            out[:, columns] = (p[:, columns] <= 0).to(p.dtype)
+        bend = torch.einsum("nd,di,dj->nij", out, self.free, self.free)
+        for columns in self.box._alike:  # the positive entries of a block all lose the mean of their moves
+            positive = (p[:, columns] > 0).to(p.dtype)  # (n, blocks, size)
+            lost = torch.einsum("nbs,bsk->nbk", positive, self.free[columns])
+            bend = bend + torch.einsum("nbi,nbj,nb->nij", lost, lost, 1 / positive.sum(-1))
+        return bend
+
+    def _discrete_points(self, x: Tensor, nearest: Tensor) -> Iterator[Tensor]:
+        """The points x + A w of which as many discrete columns as A can steer have one of their two values."""
+        discrete = [*self.binary, *(j for block in self.blocks for j in block)]
+        steered: list[int] = []
+        rest = self.free.clone()
+        while discrete and len(steered) < rest.shape[1]:
+            j = max(discrete, key=lambda j: float(rest[j].norm()))
+            if float(rest[j].norm()) < 1e-9:
+                break
+            steered.append(j)
+            unit = rest[j] / rest[j].norm()
+            rest = rest - (rest @ unit)[:, None] * unit
+        if not 0 < len(steered) <= MOST_STEERED:
+            return
+        solve = torch.linalg.pinv(self.free[steered])  # (k, number of columns)
+        w = (nearest - x) @ self.free
+        at = x + w @ self.free.T
+        for ends in itertools.product(*((self.box.low[j], self.box.high[j]) for j in steered)):
+            yield at + (torch.stack(ends) - at[:, steered]) @ solve.T @ self.free.T
+
+
+def orthonormal(directions: Tensor) -> Tensor:
+    """Gram-Schmidt in the given order, columns that add nothing left out: (d, k) -> (d, rank)."""
+    basis = directions[:, :0]
+    for column in directions.T:
+        rest = column
+        for _ in range(2):  # twice is enough for orthogonality to rounding
+            rest = rest - basis @ (basis.T @ rest)
+        if rest.norm() > 1e-6 * column.norm().clamp(min=1.0):
+            basis = torch.cat([basis, (rest / rest.norm())[:, None]], 1)
+    return basis
 
 
 def _to_simplex(x: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from evenhand.fair_metrics.metric import FairMetric
 
-__all__ = ["Smoothed", "glif", "glif_objective", "laplacian", "similarity_graph"]
+__all__ = ["Smoothed", "glif", "glif_new", "glif_objective", "laplacian", "similarity_graph"]
 
 DIRECT = 5_000  # up to so many rows the system is factorised; beyond, conjugate gradients
 
@@ -88,6 +88,57 @@ def glif(
         raise ValueError(f"method must be 'exact' or 'coordinate', got {method!r}")
     before, after = (_objective(f, columns, L, lam) for f in (columns, smoothed))
     return Smoothed(smoothed.reshape(y.shape), w, before, after)
+
+
+def glif_new(
+    outputs: Any,
+    X: Any,
+    smoothed: Any,
+    X_smoothed: Any,
+    fair_metric: FairMetric,
+    *,
+    lam: float = 1.0,
+    neighbours: int | None = 10,
+    theta: float = 1.0,
+    tau: float | None = None,
+) -> np.ndarray:
+    """New people's outputs, pulled towards those of similar people who were smoothed before and stay as they are.
+
+    Each new output minimises the same objective by itself: f = (y + lam * sum_j W_j f_j) / (1 + lam * sum_j W_j), so
+    that nobody's answer depends on who else is new. The parameters are those that ``glif`` had, without normalised.
+
+    >>> from evenhand import FairMetric
+    >>> glif_new([1.0], [[0.0]], [0.0], [[0.0]], FairMetric.euclidean(1), lam=1.0)   # one person just like them
+    array([0.5])
+    """
+    y, f = (np.asarray(v, dtype=np.float64) for v in (outputs, smoothed))
+    if y.shape[1:] != f.shape[1:] or not (np.isfinite(y).all() and np.isfinite(f).all()):
+        raise ValueError(
+            f"outputs and smoothed must be finite numbers of one kind, (n,) or (n, K); got {y.shape} and {f.shape}"
+        )
+    if not lam >= 0:
+        raise ValueError(f"lam must be zero or positive, got {lam}")
+    if neighbours is None and tau is None:
+        raise ValueError("give neighbours=, or tau= for all pairs closer than a threshold")
+    points, known = _fair_coordinates(X, fair_metric), _fair_coordinates(X_smoothed, fair_metric)
+    if len(points) != len(y) or len(known) != len(f):
+        raise ValueError(
+            f"X and outputs must be of the same people, X_smoothed and smoothed too; got {len(points)} and {len(y)}, "
+            f"{len(known)} and {len(f)}"
+        )
+    if neighbours is None:
+        assert tau is not None
+        found = NearestNeighbors(radius=tau**0.5).fit(known).radius_neighbors_graph(points, mode="distance")
+    else:
+        nearest = NearestNeighbors(n_neighbors=min(neighbours, len(known))).fit(known)
+        found = nearest.kneighbors_graph(points, mode="distance")
+    w = sparse.csr_array(found)
+    d_x = w.data**2
+    w.data = np.where(d_x <= (np.inf if tau is None else tau), np.exp(-theta * d_x), 0.0)
+    pull = lam * np.asarray(w @ f.reshape(len(f), -1))
+    total = lam * np.asarray(w.sum(axis=1)).reshape(-1, 1)
+    result: np.ndarray = ((y.reshape(len(y), -1) + pull) / (1 + total)).reshape(y.shape)
+    return result
 
 
 def similarity_graph(

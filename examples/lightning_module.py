@@ -32,7 +32,7 @@ class FairNet(lightning.LightningModule):
         return torch.optim.Adam(self.net.parameters(), lr=1e-2)
 
 
-def main(epochs: int = 10, rho: float = 20.0) -> dict[str, float]:
+def main(epochs: int = 10, rho: float = 20.0, precision: str = "32-true") -> dict[str, float]:
     lightning.seed_everything(0, verbose=False)
     X, y = synthetic(512, seed=0)
     x = torch.tensor(X, dtype=torch.float32)
@@ -41,6 +41,7 @@ def main(epochs: int = 10, rho: float = 20.0) -> dict[str, float]:
     trainer = lightning.Trainer(
         max_epochs=epochs,
         accelerator="cpu",
+        precision=precision,
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,

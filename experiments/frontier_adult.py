@@ -32,7 +32,6 @@ EPS = 0.1  # of SenSeI, and of the unfairness that all are measured by
 FOLDS = 3
 TRAINING = {"hidden": (100,), "steps": 1000, "batch_size": 500, "lr": 2e-3, "random_state": 0}
 SEARCH = GradientSearch(subspace_step=0.5, subspace_steps=3, full_step=0.05, full_steps=4, line_search=False)
-MEASURED_BY = GradientSearch(subspace_steps=10, full_step=0.1, full_steps=10, starts=2, line_search=False)
 QUICK_STEPS = 20
 
 
@@ -67,13 +66,13 @@ def main() -> None:
     training = {**TRAINING, "steps": QUICK_STEPS} if given.quick else TRAINING
     rows, some = (100, slice(0, None, 3)) if given.quick else (1000, slice(None))
     scores = {
-        "unfairness": SearchedUnfairness(EPS, metric, rows=rows, search=MEASURED_BY),
+        "unfairness": SearchedUnfairness(EPS, metric, rows=rows),
         "spouse_flips": spouse_flips,
         "gap_g": gap_g,
     }
     fair = {"search": SEARCH, "lam": 0.2, **training}
     sweeps: dict[str, tuple[Any, dict[str, Any]]] = {
-        "SenSeI": (SenSeIClassifier(metric, eps=EPS, quiet_start=True, **fair), {"rho": RHOS[some]}),
+        "SenSeI": (SenSeIClassifier(metric, eps=EPS, **fair), {"rho": RHOS[some]}),
         "Project": (ProjectClassifier(metric, **training), {"params": [{}]}),
         "SenSR": (SenSRClassifier(metric, search=SEARCH, **training), {"params": {"eps": EPSILONS[some]}}),
         "CLP": (CLPClassifier(flips, **training), {"rho": CLP_RHOS[some]}),

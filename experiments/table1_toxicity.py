@@ -7,6 +7,7 @@ the group".
     python experiments/table1_toxicity.py [--quick] [--tune] [--data train.csv]
 """
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_to
     "CLP": {"rho": 2.0},
 }
 K = 25  # sensitive directions
+PAPERS = partial(TokenSwap, plurals=False, everywhere=True)  # the paper swaps every token wherever it stands
 QUICK_COMMENTS = 12  # with a token and without, of a quick run: 50 versions of each have to be encoded
 
 TUNING: list[tuple[str, Setting]] = [
@@ -83,7 +85,7 @@ def load(path: Path | None, some: int | None = None) -> Comments:
     if path is not None:
         return civil_comments(path)
     everything = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
-    mentioned = TokenSwap(identity_tokens()).mentioned(everything.texts)
+    mentioned = PAPERS(identity_tokens()).mentioned(everything.texts)
     groups = pd.DataFrame({name: [bool(found & set(tokens)) for found in mentioned] for name, tokens in GROUPS.items()})
     print(f"{len(mentioned):,} comments, {sum(map(bool, mentioned)):,} with a token", flush=True)
     if some is None:
@@ -106,9 +108,9 @@ def prepare(comments: Comments, embed: SentenceEncoder, seed: int, tuning: bool)
     unknown = set(tokens) - set(known)
     texts, held_out = ([comments.texts[i] for i in rows] for rows in (train, test))
     # Versions in training: comments whose tokens are all known ones, swapped among the known ones.
-    blank = ["" if found & unknown else text for text, found in zip(texts, TokenSwap(tokens).mentioned(texts))]
-    seen = TokenSwap(known)(blank).map(embed)
-    versions = TokenSwap(tokens)(held_out).map(embed)
+    blank = ["" if found & unknown else text for text, found in zip(texts, PAPERS(tokens).mentioned(texts))]
+    seen = PAPERS(known)(blank).map(embed)
+    versions = PAPERS(tokens)(held_out).map(embed)
     split = task(embed(texts), comments.y[train], seen, embed(held_out), comments.y[test], versions, K)
     return split, comments.groups.iloc[test]
 

@@ -15,6 +15,8 @@ from evenhand.audit import audit
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import squared_error, total_variation
+from evenhand.search import CandidateSearch
+from evenhand.variations import Variations
 
 A, C = 0.7, 0.5
 METRIC = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
@@ -205,3 +207,43 @@ def test_what_is_no_function_of_the_person_is_refused():
         audit(linear_model(), people(50), METRIC, 0.1, bounds, confidence=95)
     with pytest.raises(ValueError, match="eps must be"):
         audit(linear_model(), people(50), METRIC, -1.0, bounds)
+
+
+def versions_of(x, seed=0):
+    """Two altered versions of every second person."""
+    rng = np.random.default_rng(seed)
+    rows = np.arange(0, len(x), 2)
+    values = np.stack([x[rows], x[rows] * [-1.0, 1.0], x[rows] + rng.normal(0, 0.3, (len(rows), 2))], axis=1)
+    return Variations(values, rows)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_an_exact_audit_of_a_black_box_over_versions(same):
+    """min over lam of lam*eps + mean max_j (d_Y - lam d_X), with the table in one piece or in parts."""
+    x = people(120)
+    versions = versions_of(x)
+    d_y, d_x = np.zeros((120, 3)), np.zeros((120, 3))
+    move = versions.values - x[versions.rows][:, None]
+    d_y[versions.rows] = (move @ [A, C]) ** 2
+    d_x[versions.rows] = 0.0 if same else move[..., 1] ** 2
+    lams = np.linspace(0, 400, 40_001)
+    exact = min(lam * 0.01 + (d_y - lam * d_x).max(1).mean() for lam in lams)
+
+    def model(rows):
+        return np.asarray(rows, dtype=np.float64) @ [A, C]
+
+    search = CandidateSearch(versions, same_individual=same)
+    metric = None if same else METRIC
+    found = audit(model, x, metric, 0.01, search=search)
+    assert found.r_low == pytest.approx(exact, rel=1e-4)
+    parts = audit(model, (x[i : i + 40] for i in range(0, 120, 40)), metric, 0.01, search=search, chunk=16)
+    assert parts.r_low == pytest.approx(found.r_low, rel=1e-9)
+    assert found.d_y[1::2].max() == 0  # who has no versions is not altered
+
+
+def test_versions_of_strangers_are_refused():
+    x = people(40)
+    with pytest.raises(ValueError, match="differ from version 0"):
+        audit(linear_model(), x[::-1].copy(), METRIC, 0.01, search=CandidateSearch(versions_of(x)))
+    with pytest.raises(ValueError, match="fair_metric is needed to price the versions"):
+        audit(linear_model(), x, None, 0.01, search=CandidateSearch(versions_of(x), same_individual=False))

@@ -1,13 +1,15 @@
 """The domain against brute force over its vertices."""
 
+import copy
 import itertools
+import pickle
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.domain import Box
+from evenhand.domain import Box, FreeBox
 
 BOX = Box([-1.0, 0, 0, 0, 0, 2], [2.0, 1, 1, 1, 1, 3], blocks=[(1, 2, 3)], binary=[4])
 
@@ -74,6 +76,95 @@ def test_a_box_unpacks_like_the_pair_it_stands_for():
 def test_impossible_boxes_are_refused(make, says):
     with pytest.raises(ValueError, match=says):
         make()
+
+
+def free_box(seed=0, k=1):
+    """BOX, freed along k random directions that leave the binary column alone."""
+    generator = torch.Generator().manual_seed(seed)
+    directions = torch.randn(6, k, generator=generator, dtype=torch.float64)
+    directions[4] = 0
+    people = BOX.round(4 * torch.randn(30, 6, generator=generator, dtype=torch.float64))
+    return BOX.freed(directions, people), people
+
+
+def corners_of(free):
+    """All M p + A z with p a vertex of the box and z at its ends."""
+    ends = itertools.product(*zip(free.free_low.tolist(), free.free_high.tolist(), strict=True))
+    z = torch.tensor(list(ends), dtype=torch.float64)
+    p = vertices()
+    return (p - p @ free.free @ free.free.T)[:, None] + (z @ free.free.T)[None]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.floats(-5, 5), min_size=6, max_size=6), st.integers(0, 5), st.sampled_from([1, 2]))
+def test_a_free_box_against_its_vertices(values, seed, k):
+    free, people = free_box(seed, k)
+    direction = torch.tensor(values, dtype=torch.float64)
+    corners = corners_of(free).reshape(-1, 6)
+    assert free.support(direction).item() == pytest.approx((corners @ direction).max().item(), abs=1e-9)
+    torch.testing.assert_close(free.low, corners.amin(0))
+    torch.testing.assert_close(free.high, corners.amax(0))
+    nearest = free.project(direction[None])[0]
+    assert ((corners - nearest) @ (direction - nearest)).max().item() <= 1e-5  # Kolmogorov's criterion
+    probes = torch.randn(200, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    assert (probes @ nearest <= free.support(probes) + 1e-6).all()  # inside every half-space that holds Dom
+    rounded = free.round(direction[None])
+    assert free.contains(rounded).all()
+    assert free.contains(people).all()
+    torch.testing.assert_close(free.round(people), people)
+    assert free.contains(corners).all()
+
+
+def test_a_free_direction_runs_over_its_range_in_the_data_and_no_further():
+    free, people = free_box()
+    z = people @ free.free
+    moved = people[:1] + (z.amax() - z[0]) * free.free.T
+    assert not BOX.contains(moved).any()
+    assert free.contains(moved).all()
+    assert not free.contains(moved + 0.01 * free.free.T).any()
+    across = torch.tensor([[9.0, 0, 0, 0, 0, 0]], dtype=torch.float64)
+    assert not free.contains(people[:1] + across).any()
+    half = people[:1].clone()
+    half[0, 4] = 0.5  # binary and untouched: still two values
+    assert not free.contains(half).any()
+
+
+def test_sensitive_binary_columns_keep_their_two_values():
+    directions = torch.eye(6, dtype=torch.float64)[:, [4, 0]]
+    directions[4, 1] = 1.0  # the second direction mixes the binary column in: what is left of it is column 0
+    free = BOX.freed(directions, vertices())
+    torch.testing.assert_close(free.free.abs(), torch.eye(6, dtype=torch.float64)[:, :1])
+    assert not free.touched[4]
+    assert BOX.freed(torch.eye(6, dtype=torch.float64)[:, [4]], vertices()) is BOX
+    assert free.restrict([0, 1, 2, 3, 5]).free.shape == (5, 1)
+    mixed = torch.tensor([[1.0], [0], [0], [0], [0.8], [0]], dtype=torch.float64)
+    assert BOX.freed(mixed, vertices()).touched[4]  # a binary column that only goes along is carried beyond its values
+    with pytest.raises(ValueError, match=r"use the column\(s\) \[0\]"):
+        free.restrict([4, 5])
+    assert repr(free) == f"{BOX!r}, free along 1 directions"
+
+
+def test_a_free_box_survives_a_copy():
+    free, people = free_box()
+    free.turned(free.free)
+    again = pickle.loads(pickle.dumps(copy.deepcopy(free)))
+    torch.testing.assert_close(again.low, free.low)
+    assert again.contains(people).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((torch.ones(5, 1), [0.0], [1.0]), r"must be \(6, k\)"),
+        ((torch.eye(6)[:, :1], [0.0, 0.0], [1.0]), "k limits"),
+        ((torch.ones(6, 1), [0.0], [1.0]), "orthonormal"),
+        ((torch.eye(6)[:, :1], [2.0], [1.0]), "low <= high"),
+        ((torch.eye(6)[:, :1], [0.0], [float("inf")]), "finite"),
+    ],
+)
+def test_impossible_free_directions_are_refused(given, says):
+    with pytest.raises(ValueError, match=says):
+        FreeBox(BOX, *given)
 
 
 @pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])

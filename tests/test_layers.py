@@ -37,6 +37,7 @@ ROOMS = [
     "audit",
     "certify",
     "frontier",
+    "integrations",
     "files",
     "report",
     "workflow",

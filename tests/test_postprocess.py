@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from evenhand import FairMetric
-from evenhand.postprocess import glif, glif_objective, laplacian, similarity_graph
+from evenhand.postprocess import glif, glif_new, glif_objective, laplacian, similarity_graph
 
 METRIC = FairMetric(np.array([[1.0], [0.0], [0.0]]))
 
@@ -98,6 +98,41 @@ def test_large_lam_treats_connected_people_alike_and_leaves_the_others():
     found = glif([0.2, 0.8, 0.9], x, METRIC, lam=1e6, tau=1.0)
     np.testing.assert_allclose(found.outputs, [0.5, 0.5, 0.9], atol=1e-4)
     assert "1 rows have no similar row" in str(found)
+
+
+@pytest.mark.parametrize("tau", [None, 1.0])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_new_people_minimise_the_objective_by_themselves(shape, tau):
+    rng = np.random.default_rng(0)
+    metric = FairMetric([[1.0], [0.0], [0.0]])
+    known, new = rng.normal(size=(40, 3)), rng.normal(size=(6, 3))
+    f, y = rng.normal(size=(40, *shape)), rng.normal(size=(6, *shape))
+    found = glif_new(y, new, f, known, metric, lam=0.7, neighbours=5, theta=2.0, tau=tau)
+    for i in range(6):
+        d_x = ((new[i, 1:] - known[:, 1:]) ** 2).sum(1)
+        near = np.argsort(d_x)[:5]
+        w = np.exp(-2.0 * d_x[near]) * (d_x[near] <= (np.inf if tau is None else tau))
+
+        def objective(value, w=w, near=near, i=i):
+            value = value.reshape(shape)
+            return ((value - y[i]) ** 2).sum() + 0.7 * (w.reshape(-1, *[1] * len(shape)) * (value - f[near]) ** 2).sum()
+
+        best = minimize(objective, np.zeros(max(1, int(np.prod(shape)))), tol=1e-12).x.reshape(shape)
+        np.testing.assert_allclose(found[i], best, atol=1e-5)
+    alone = glif_new(y[:1], new[:1], f, known, metric, lam=0.7, neighbours=5, theta=2.0, tau=tau)
+    np.testing.assert_allclose(alone, found[:1])  # whoever else is new
+
+
+def test_new_people_of_other_shapes_are_refused():
+    metric = FairMetric.euclidean(1)
+    with pytest.raises(ValueError, match="one kind"):
+        glif_new([[1.0, 2.0]], [[0.0]], [0.0], [[0.0]], metric)
+    with pytest.raises(ValueError, match="of the same people"):
+        glif_new([1.0], [[0.0], [1.0]], [0.0], [[0.0]], metric)
+    with pytest.raises(ValueError, match="lam must be zero or positive"):
+        glif_new([1.0], [[0.0]], [0.0], [[0.0]], metric, lam=-1.0)
+    with pytest.raises(ValueError, match="neighbours=, or tau="):
+        glif_new([1.0], [[0.0]], [0.0], [[0.0]], metric, neighbours=None)
 
 
 def test_lam_zero_changes_nothing():

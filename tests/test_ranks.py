@@ -89,7 +89,7 @@ def streamed_estimator() -> dict[str, list]:
     else:
         given = [tuple(np.concatenate(both) for both in zip(*batch)) for batch in zip(*parts)]
     fitted = SenSeIClassifier(FairMetric(METRIC), hidden=(8,), rho=2.0, steps=6, random_state=0).fit_stream(given)
-    bounds = [float(fitted.bounds_[1][2])]
+    bounds = [float(fitted.bounds_.high[2])]
     return {"probability": fitted.predict_proba(X.numpy()).tolist(), "lam": [fitted.lam_], "bounds": bounds}
 
 

@@ -132,14 +132,12 @@ def differentiable_value(problem: Problem, m: Multipliers, root: Tensor, rows: R
 
 def unpinned(problem: Problem) -> Problem:
     """The same problem on the convex hull, where no column is pinned."""
-    from evenhand.domain import Box
     from evenhand.fair_metrics.metric import FairMetric
 
     q = torch.linalg.eigh(problem.sigma)
     paid = q.eigenvalues.clamp(min=0)
     sigma = (q.eigenvectors * torch.where(paid > 1e-9 * paid.max(), paid, torch.zeros_like(paid))) @ q.eigenvectors.T
-    box = Box(problem.box.low, problem.box.high, problem.box.blocks)
-    return Problem(problem.layers, FairMetric(sigma=sigma), box)
+    return Problem(problem.layers, FairMetric(sigma=sigma), problem.box.hull())
 
 
 class _Cells:

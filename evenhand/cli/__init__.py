@@ -6,6 +6,7 @@ import typer
 
 from evenhand.cli.demo import demo
 from evenhand.cli.judge import audit, certify
+from evenhand.cli.text import swaps
 from evenhand.cli.train import train
 from evenhand.cli.use import export, predict, report, reproduce
 
@@ -16,5 +17,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (train, audit, certify, predict, report, export, demo, reproduce):
+for command in (train, audit, certify, predict, report, export, swaps, demo, reproduce):
     app.command()(command)

@@ -18,10 +18,12 @@ from evenhand.audit import audit as search_worst
 from evenhand.certify.certify import certify as bound
 from evenhand.cli.console import OK, REFUTED, UNDECIDED, Talk, UserError, guarded, names, print_json
 from evenhand.cli.models import Opened, metric_of_pipeline, open_model, probabilities
+from evenhand.cli.text import judge_text_model
 from evenhand.cli.train import Decimal, Json, Seed, Separator
 from evenhand.dual.pool import Pool
 from evenhand.evaluation import prediction_consistency
 from evenhand.tables.read import find_column, read_table
+from evenhand.text.files import text_model_file
 from evenhand.workflow.questions import Flip, flips
 
 ModelArgument = Annotated[
@@ -53,6 +55,8 @@ def audit(
 
     Exit codes: 0 done, 2 a mistake in the data or the options.
     """
+    if text_model_file(model):
+        return judge_text_model(model, data, as_json)
     with Talk(quiet=as_json) as say:
         opened = open_model(model)
         frame = _some(read_table(data, separator=separator, decimal=decimal), rows, seed)
@@ -120,6 +124,8 @@ def certify(
 
     Exit codes: 0 certified (R <= delta), 1 refuted (R > delta), 3 undecided, 2 a mistake in the data or the options.
     """
+    if text_model_file(model):
+        return judge_text_model(model, data, as_json)
     with Talk(quiet=as_json) as say:
         opened = open_model(model)
         if opened.schema is None or opened.box is None:

@@ -23,7 +23,6 @@ from evenhand.files.onnx import onnx_inputs
 from evenhand.judged import Judged
 from evenhand.tables.read import find_column
 from evenhand.tables.schema import Schema
-from evenhand.workflow.prepare import people_box
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,7 @@ def _ours(path: Path) -> Opened:
         raise UserError(f"{path} was saved from Python without the table it expects; use module:object for it")
     schema = Schema.from_json(kept["schema"])
     estimator = model[-1]
-    box = None if estimator.bounds_ is None else people_box(schema, model[0], *estimator.bounds_)
-    return Opened(str(path), model, schema, estimator.fair_metric_, box)
+    return Opened(str(path), model, schema, estimator.fair_metric_, estimator.bounds_)
 
 
 def _imported(module: str, name: str) -> Any:

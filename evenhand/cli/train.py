@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, names, print_json, print_table
+from evenhand.cli.text import train_text
 from evenhand.ranks import over_ranks
 from evenhand.tables.read import read_table
 from evenhand.workflow import METHODS, Folder, Settings, fingerprint, prepare, run
@@ -31,7 +32,9 @@ Decimal = Annotated[str | None, typer.Option(help="Decimal sign, '.' or ','; fou
 def train(
     data: Annotated[Path, typer.Argument(help="CSV, TSV or parquet, compressed or not.")],
     target: Annotated[str, typer.Option(help="The column to predict.")],
-    sensitive: Annotated[str, typer.Option(help="Sensitive columns, separated by commas.")],
+    sensitive: Annotated[
+        str | None, typer.Option(help="Sensitive columns, separated by commas; not needed with --text.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("run"),
     proxy: Annotated[
         bool, typer.Option("--proxy/--no-proxy", help="Also neutralise what predicts the sensitive columns.")
@@ -72,16 +75,48 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Use a folder that holds something else.")] = False,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Also log the run to MLflow (pip install mlflow).")] = False,
     as_json: Json = False,
+    text: Annotated[
+        str | None, typer.Option(help="The column of texts: trains a classifier of texts instead; see --swap.")
+    ] = None,
+    swap: Annotated[
+        str | None,
+        typer.Option(help="With --text: identity, categories, gender, names, or a file with one token a line."),
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="With --text: a sentence-transformers model.")] = None,
+    abuse: Annotated[
+        bool, typer.Option("--abuse", help="With --text: the second class is abuse; train on plain mentions too.")
+    ] = False,
 ) -> None:
     """Train a model that treats similar people similarly, and write one folder: model, metric, metrics.json,
     certificate.json, frontier.csv, report.html, model_card.md.
 
     Example: evenhand train adult.csv --target income --sensitive sex,race --proxy --out run
 
+    Example: evenhand train comments.csv --text comment --target toxic --swap identity --abuse
+
     Ctrl-C leaves a folder from which the same command goes on.
 
     Exit codes: 0 done, 2 a mistake in the data or the options, 130 stopped by Ctrl-C.
     """
+    if text is not None:
+        train_text(
+            data,
+            text,
+            target,
+            swap,
+            encoder,
+            out,
+            rho=rho,
+            seed=seed,
+            abuse=abuse,
+            overwrite=overwrite,
+            as_json=as_json,
+            separator=separator,
+            decimal=decimal,
+        )
+        return
+    if sensitive is None:
+        raise UserError("--sensitive names the sensitive columns of a table; with --text it is not needed")
     if missing_sensitive not in ("error", "drop", "category"):
         raise UserError(f"--missing-sensitive is 'error', 'drop' or 'category', got {missing_sensitive!r}")
     if eps < 0 or eps_certified <= 0:

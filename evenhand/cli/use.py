@@ -12,8 +12,10 @@ import typer
 from evenhand.cli.console import Talk, UserError, guarded, print_json
 from evenhand.cli.judge import DataArgument, ModelArgument
 from evenhand.cli.models import open_model, probabilities
+from evenhand.cli.text import predict_texts
 from evenhand.cli.train import Decimal, Json, Separator
 from evenhand.tables.read import read_table
+from evenhand.text.files import text_model_file
 from evenhand.workflow import Folder
 from evenhand.workflow.output import write_report
 
@@ -31,6 +33,8 @@ def predict(
 
     Example: evenhand predict run/model.evenhand new.csv --out decisions.csv
     """
+    if text_model_file(model):
+        return predict_texts(model, data, out, as_json)
     opened = open_model(model)
     frame = read_table(data, separator=separator, decimal=decimal)
     p = probabilities(opened.model, opened.clean(frame))

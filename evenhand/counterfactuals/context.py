@@ -116,9 +116,12 @@ def _idiom(before: str, after: str, token: str) -> bool:
         return False
     following = re.sub(r"[\s-]+", " ", after.lower()).lstrip(" ,'\"“”’")
     leading = re.sub(r"[\s-]+", " ", before.lower()).rstrip()
-    return any(re.match(rf"{re.escape(w)}(?!\w)", following) for w in known.after) or any(
-        re.search(rf"(?<!\w){re.escape(w)}$", leading) for w in known.before
-    )
+    if any(re.match(rf"{re.escape(w)}(?!\w)", following) for w in known.after):
+        return True
+    described = _WORD.match(after)
+    if described is not None and names_people(described[1]):  # "I think straight people"
+        return False
+    return any(re.search(rf"(?<!\w){re.escape(w)}$", leading) for w in known.before)
 
 
 def _insult(before: str, after: str, plural: bool) -> bool:

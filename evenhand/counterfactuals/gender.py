@@ -25,7 +25,27 @@ _RELATIVES = frozenset(
 _OWNED = re.compile(
     r"(?:\b(?:my|your|his|her|its|our|their)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]-]+\s+){0,5}$", re.IGNORECASE
 )
-_KIN = re.compile(rf"\b(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})\s+(?:\w+\s+){{0,4}}$", re.IGNORECASE)
+_KIN = re.compile(  # "his father is a ", "her brother, a "
+    rf"\b(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})(?:\s+(?:\w+\s+){{0,4}}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?)$",
+    re.IGNORECASE,
+)
+_MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
+_STATES = frozenset(
+    ["famous", "happy", "rich", "popular", "angry", "sad", "proud", "aware", "ill", "sick", "nervous", "responsible"]
+    + [
+        "known",
+        "available",
+        "eligible",
+        "uncomfortable",
+        "stronger",
+        "better",
+        "laugh",
+        "cry",
+        "feel",
+        "want",
+        "wonder",
+    ]
+)
 _NAMED = re.compile(r"\s*[,(]?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]")  # a name follows
 _CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
     r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
@@ -198,6 +218,8 @@ class GenderSwap:
         before = re.search(r"(\w+)\s*$", text[max(0, site.start - 20) : site.start])
         if before is not None and before.group(1).lower() in ("let", "lets", "letting"):
             return False
+        if _MADE.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _STATES:
+            return False  # made her famous
         return follows.group(1).lower() not in words_of("not_after_possessive")
 
 

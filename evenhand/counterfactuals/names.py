@@ -16,6 +16,9 @@ _ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence b
 _START = re.compile(
     rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. ){_TITLE}{{0,2}}$"
 )
+_SURNAMES = frozenset(
+    ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
+)
 _MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
 _FEMALE = re.compile(r"\b(?:she|her|hers|herself)\b", re.IGNORECASE)
 
@@ -127,6 +130,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         if not (word[:1].isupper() or word == "&"):
             break
         capital.append(word.lower().rstrip("’'."))
+    if len(capital) == 1 and capital[0] in _SURNAMES and _START.search(before):
+        return False  # Susan Park is a nurse
     return any(word in words_of("after_places") for word in capital)
 
 

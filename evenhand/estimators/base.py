@@ -1,90 +1,114 @@
-"""What the estimators share: from a frame to tensors, to a trained module, and back to labels."""
+"""What the estimators share: their parameters, one fit over a source, and the way back to labels."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, learn_metric
+from evenhand.domain import Box
+from evenhand.estimators.checks import check_parameters
+from evenhand.estimators.inputs import check_frame, learn_metric, plain_table, tensor_of
+from evenhand.estimators.source import Source, Streamed, Targets, class_targets, from_arrays, number_targets
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.objectives.batch import Objective
+from evenhand.objectives.batch import Loss, Objective, squared_loss
 from evenhand.search.mode import mode_free
-from evenhand.training.loop import History, train
+from evenhand.training.loop import History, Progress, train
+from evenhand.training.state import MakeOptimizer
 from evenhand.training.streams import Stream
 
 ModuleFactory = Callable[[int, int], nn.Module]  # features, outputs -> module
+parameters = partial(dataclass, eq=False, repr=False, kw_only=True)  # each parameter is said once, in its own class
 
 
+@parameters()
 class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn estimator around ``train()``. Subclasses say what to minimise in ``_objective``."""
+    """A scikit-learn estimator around ``train()``. Subclasses say what to minimise in ``_objective``.
 
-    # Parameters that every subclass lists in its own __init__, as scikit-learn asks.
-    hidden: tuple[int, ...]
-    module: nn.Module | ModuleFactory | None
-    steps: int
-    batch_size: int
-    lr: float
-    validation_fraction: float
-    patience: int | None
-    device: str
-    progress: bool
-    random_state: Any
+    hidden: widths of the hidden layers, or ``module`` for a network of one's own, or a function of the numbers of
+        features and outputs that makes one. steps, batch_size, lr: of the training, whose rate decays to zero along a
+        cosine. optimizer: a class of torch.optim or a partial of one, by default Adam; weight_decay goes to it.
+        validation_fraction: so many rows are held out, the best weights on them kept, and after ``patience``
+        evaluations without improvement training ends. warm_start: fit goes on from the weights of the fit before.
+        callbacks: called with (step, steps, numbers) at every evaluation. device: where to train. progress: print.
+    """
 
-    # Parameters of the fair methods; the plain ones do without.
-    fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None
-    bounds: Any = "data"
-    warm_up: float = 0.0
-    quiet_start: bool = False
+    hidden: tuple[int, ...] = (100,)
+    random_state: Any = None
+    module: nn.Module | ModuleFactory | None = None
+    steps: int = 1000
+    batch_size: int = 500
+    lr: float = 2e-3
+    optimizer: Callable[..., torch.optim.Optimizer] | None = None
+    weight_decay: float = 0.0
+    validation_fraction: float = 0.0
+    patience: int | None = None
+    warm_start: bool = False
+    callbacks: Sequence[Progress] | None = None
+    device: str = "cpu"
+    progress: bool = False
+
+    # Parameters of some methods only, as the others have them.
+    fair_metric = None
+    bounds = "data"
+    warm_up = 0.0
+    quiet_start = False
+    _loss = None
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         raise NotImplementedError
 
+    def _learn_more(self, source: Source) -> None:
+        """For methods that know more about each row: take it from the checked rows, or from what ``fit`` was given."""
+
     def _align(self, objective: Objective, rows: Tensor) -> None:
         """For objectives that know more about each row: the loop's row i is row ``rows[i]`` of the data given."""
 
-    def _fit(self, X: Any, x: Tensor, y: Tensor, n_outputs: int, weight: Tensor | None, balanced: bool) -> Self:
-        """Train on tensors; X is what the user gave, for learners of a metric that want column names."""
+    def _fit(self, source: Source, targets: Targets, steps: int | None = None) -> Self:
+        """The only fit: learn the metric, draw the domain, start the network, train it."""
+        self._learn_more(source)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        generator = torch.Generator(self.device).manual_seed(seed)
-        self.fair_metric_ = learn_metric(self.fair_metric, X, x.shape[1]).to(x.device, x.dtype)
-        self.bounds_ = self._bounds(x)
-        self.module_ = self._new_module(x.shape[1], n_outputs, seed).to(x.device, x.dtype)
-        objective = self._objective(torch.Generator(self.device).manual_seed(seed + 1)).to(x.device)
-        order = canonical_order(x, y)
-        x, y, weight = x[order], y[order], None if weight is None else weight[order]
-        train_rows, validation = self._validation(x, y, weight, generator)
-        self._align(objective, order[train_rows])
-        history = train(
-            self.module_,
-            objective,
-            x[train_rows],
-            y[train_rows],
-            steps=self.steps,
-            batch_size=self.batch_size,
-            lr=self.lr,
-            balanced=balanced,
-            sample_weight=None if weight is None else weight[train_rows],
-            warm_up=self.warm_up,
-            validation=validation,
-            patience=self.patience,
-            generator=generator,
-            progress=self.progress,
-            **self._checkpointing(),
-        )
+        going_on = self.warm_start or steps is not None
+        before = getattr(self, "module_", None) if going_on else None
+        for name in ("multipliers_", "offset_"):  # of an earlier fit: they belong to other weights
+            self.__dict__.pop(name, None)
+        if before is None or not hasattr(self, "fair_metric_"):
+            self.fair_metric_ = learn_metric(self.fair_metric, source.X, source.d, source.sensitive_features)
+            self.fair_metric_.to(self.device, torch.float32)
+        self.bounds_ = source.box(self.bounds, self.fair_metric_)
+        self.module_ = self._network(before, source.d, targets.outputs, seed).to(self.device, torch.float32)
+        self.module_ = targets.before(self.module_) if before is not None else self.module_
+        objective = self._objective(torch.Generator(self.device).manual_seed(seed + 1)).to(self.device)
+        history = self._train(objective, source, seed, self.steps if steps is None else steps)
         self._keep(history, objective)
+        self._fine_tune(source, seed)
+        self.module_ = targets.after(self.module_).eval()
         return self
+
+    def _train(self, objective: Objective, source: Source, seed: int, steps: int) -> History:
+        generator = torch.Generator(self.device).manual_seed(seed)
+        rows = source.rows(self.validation_fraction, self.patience, generator)
+        self._align(objective, rows.order)
+        given = {"batch_size": self.batch_size, "lr": self.lr, "warm_up": self.warm_up, "optimizer": self._optimizer()}
+        given |= {"patience": self.patience, "validation": rows.validation, "steps": steps}
+        given |= {"progress": self._progress(), **self._checkpointing(), **rows.settings}
+        return train(self.module_, objective, *rows.data, generator=generator, **given)
+
+    def _fine_tune(self, source: Source, seed: int) -> None:
+        """For methods with a second stage of training."""
 
     def fit_stream(self, batches: Stream) -> Self:
         """Train on data larger than memory: any iterable of (X, y) batches that can be read again, such as a
@@ -94,14 +118,13 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         are taken as they come, so let them be shuffled; classes count equally by weight. ``fair_metric`` as a learner
         is given the stream of X, see ``fair_metrics.face_stream`` and ``fair_metrics.from_classifier_stream``.
         """
-        if type(self)._align is not NeuralEstimator._align:
+        if not _needs_rows_only(self):
             raise TypeError(
                 f"{type(self).__name__} looks up more about each row, which a stream does not number; use fit"
             )
-        from evenhand.estimators.source import fit_stream
-
-        fit_stream(self, batches)
-        return self
+        check_parameters(self)
+        source, targets = Streamed.of(self, batches)
+        return self._fit(source, targets)
 
     def checkpoint_to(self, path: str | os.PathLike[str], every: int | None = None) -> Self:
         """Let ``fit`` write its whole state to a file every so many steps, and go on from it if it is there.
@@ -112,9 +135,28 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         self._checkpoint, self._checkpoint_every = path, every
         return self
 
-    def _checkpointing(self) -> dict[str, Any]:
+    def _checkpointing(self, stage: str = "") -> dict[str, Any]:
         path = getattr(self, "_checkpoint", None)
-        return {} if path is None else {"checkpoint": path, "checkpoint_every": self._checkpoint_every, "resume": True}
+        if path is None:
+            return {}
+        return {"checkpoint": f"{os.fspath(path)}{stage}", "checkpoint_every": self._checkpoint_every, "resume": True}
+
+    def _optimizer(self) -> MakeOptimizer | None:
+        if self.optimizer is None and not self.weight_decay:
+            return None
+        make = self.optimizer if self.optimizer is not None else torch.optim.Adam
+        return partial(make, weight_decay=self.weight_decay) if self.weight_decay else make
+
+    def _progress(self) -> bool | Progress:
+        if not self.callbacks:
+            return self.progress
+        callbacks = list(self.callbacks)
+
+        def tell(step: int, steps: int, record: dict[str, float]) -> None:
+            for callback in callbacks:
+                callback(step, steps, record)
+
+        return tell
 
     def _keep(self, history: History, objective: Objective) -> None:
         self.module_.eval()
@@ -124,34 +166,19 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         if lam is not None:
             self.lam_ = float(lam)
 
-    def _bounds(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        if self.bounds is None:
-            return None
-        if isinstance(self.bounds, str):
-            if self.bounds != "data":
-                raise ValueError(f"bounds must be 'data', None or (low, high); got {self.bounds!r}")
-            return data_bounds(x)
-        names = getattr(self, "feature_names_in_", None)
-        return given_bounds(self.bounds, x, None if names is None else list(names))
+    def _network(self, before: nn.Module | None, n_features: int, n_outputs: int, seed: int) -> nn.Module:
+        if before is not None:
+            _check_shape(before, n_features, n_outputs, "the network of the fit before, with warm_start,")
+            return before
+        return self._new_module(n_features, n_outputs, seed)
 
     def _new_module(self, n_features: int, n_outputs: int, seed: int) -> nn.Module:
-        generator = torch.Generator().manual_seed(seed)
         if self.module is None:
-            return self._started(mlp(n_features, self.hidden, n_outputs, generator))
+            return self._started(mlp(n_features, self.hidden, n_outputs, torch.Generator().manual_seed(seed)))
         module = (
             copy.deepcopy(self.module) if isinstance(self.module, nn.Module) else self.module(n_features, n_outputs)
         )
-        with torch.no_grad():
-            device = next((p.device for p in module.parameters()), torch.device("cpu"))
-            dtype = next((p.dtype for p in module.parameters()), torch.float32)
-            was_training = module.training
-            output = module.eval()(torch.zeros(2, n_features, device=device, dtype=dtype))
-            module.train(was_training)
-        if output.shape != (2, n_outputs):
-            raise ValueError(
-                f"module must map (n, {n_features}) to (n, {n_outputs}) (one column per class); "
-                f"for two rows it gave {tuple(output.shape)}"
-            )
+        _check_shape(module, n_features, n_outputs, "module")
         return module
 
     def _started(self, net: nn.Sequential) -> nn.Sequential:
@@ -162,60 +189,64 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
                 first.weight.copy_(0.1 * self.fair_metric_.project(first.weight.to(self.fair_metric_.directions)))
         return net
 
-    def _validation(
-        self, x: Tensor, y: Tensor, weight: Tensor | None, generator: torch.Generator
-    ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must lie in [0, 1); got {self.validation_fraction}")
-        held = round(self.validation_fraction * len(x))
-        if held == 0:
-            if self.patience is not None:
-                raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
-            return torch.arange(len(x), device=x.device), None
-        order = torch.randperm(len(x), generator=generator, device=x.device)
-        return order[held:], (x[order[:held]], y[order[:held]])
-
-    def _tensor(self, X: Any) -> Tensor:
-        """Checked features of ``predict`` as a tensor."""
-        check_is_fitted(self, "module_")
-        check_frame(X)
-        values = validate_data(self, X, dtype=np.float32, order="C", reset=False)
-        return torch.as_tensor(values, device=self.device)
-
     @torch.no_grad()
     def _outputs(self, X: Any) -> np.ndarray:
         """The module's outputs (n, K) in eval mode, in chunks.
 
         In float64 where the layers are known to allow it: nobody's score then depends on who else is in the batch.
         """
-        x = self._tensor(X)
+        check_is_fitted(self, "module_")
+        X = plain_table(X)
+        check_frame(X)
+        values = validate_data(self, X, dtype=np.float32, order="C", reset=False)
+        x = tensor_of(values, self.device)
         module = self.module_.eval()
-        if mode_free(module):
+        if mode_free(module) and x.device.type != "mps":  # which has no float64
             module, x = copy.deepcopy(module).double(), x.double()
         return torch.cat([module(part) for part in torch.split(x, 65536)]).cpu().numpy().astype(np.float64)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
+
+def _needs_rows_only(estimator: NeuralEstimator) -> bool:
+    """Whether a method asks for X and y alone, so that it can go on with other rows."""
+    return type(estimator)._align is NeuralEstimator._align
+
+
+@parameters()
 class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
-    """Classification: any kind of labels, two classes or more."""
+    """Classification: any kind of labels, two classes or more.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on X (numbers; frame or array) and labels of any kind."""
-        check_frame(X)
-        values, labels = validate_data(self, X, y, dtype=np.float32, order="C")
-        check_classification_targets(labels)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
-        if weight is not None:
-            if (weight < 0).any():
-                raise ValueError("sample_weight must not be negative")
-            kept = weight > 0
-            X, values, labels, weight = select_rows(X, kept), values[kept], labels[kept], weight[kept]
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs two classes or more; y holds one class only: {self.classes_[0]!r}")
-        x = torch.as_tensor(values, device=self.device)
-        y_codes = torch.as_tensor(codes, dtype=torch.long, device=self.device)
-        w = None if weight is None else torch.as_tensor(weight, device=self.device)
-        return self._fit(X, x, y_codes, len(self.classes_), w, balanced=True)
+    class_weight: "balanced" draws every class equally often, as the paper does; None draws rows as they come; a table
+        of class: weight draws them by these weights.
+    """
+
+    class_weight: Any = "balanced"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
+        """Train on X (numbers; frame or array) and labels of any kind.
+
+        sensitive_features: what a learned metric is taught from, one row for each row of X; it is no input of the
+        model. In a cross-validation it is split with X: ``set_fit_request(sensitive_features=True)``.
+        """
+        check_parameters(self)
+        source = from_arrays(self, X, y, sample_weight, sensitive_features, numeric=False)
+        targets = class_targets(self, source)
+        return self._fit(source, targets)
+
+    @available_if(_needs_rows_only)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """A tenth of ``steps`` on these rows, from where the last call ended; the first call needs all ``classes``
+        unless y holds them. The metric and the network are those of the first call, the domain that of each."""
+        check_parameters(self)
+        first = not hasattr(self, "module_")
+        source = from_arrays(self, X, y, sample_weight, None, numeric=False, reset=first)
+        known = (np.unique(classes) if classes is not None else None) if first else self.classes_
+        targets = class_targets(self, source, known)
+        return self._fit(source, targets, steps=max(1, self.steps // 10))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits: (n, K), or for two classes their difference (n,), positive for the second."""
@@ -234,6 +265,22 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
         return cast(np.ndarray, self.classes_[best])
 
 
+class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
+    """Regression: targets are standardised for training, ``module_`` gives predictions in the original unit, (n, 1)."""
+
+    _loss: Loss | None = staticmethod(squared_loss)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
+        """Train on X (numbers; frame or array) and numeric targets; ``sensitive_features`` as for classifiers."""
+        check_parameters(self)
+        source = from_arrays(self, X, y, sample_weight, sensitive_features, numeric=True)
+        return self._fit(source, number_targets(source))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted number of each row."""
+        return self._outputs(X)[:, 0]
+
+
 def mlp(
     n_features: int, hidden: tuple[int, ...], n_outputs: int, generator: torch.Generator | None = None
 ) -> nn.Sequential:
@@ -250,18 +297,21 @@ def mlp(
     return nn.Sequential(*layers[:-1])
 
 
-def canonical_order(x: Tensor, y: Tensor) -> Tensor:
-    """An order of the rows that depends on their values only: with it a fit does not depend on the order of the data,
-    and a row of weight two counts like the row given twice."""
-    mix = torch.rand(x.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    keys = np.concatenate(
-        [(part.double() * mix.to(x.device)).cpu().numpy().sum(axis=1) for part in torch.split(x, 65536)]
-    )
-    return torch.as_tensor(np.lexsort((keys, y.cpu().numpy())), device=x.device)
+def _check_shape(module: nn.Module, n_features: int, n_outputs: int, name: str) -> None:
+    with torch.no_grad():
+        device = next((p.device for p in module.parameters()), torch.device("cpu"))
+        dtype = next((p.dtype for p in module.parameters()), torch.float32)
+        was_training = module.training
+        wanted = f"{name} must map (n, {n_features}) to (n, {n_outputs}) (one column per class)"
+        try:
+            output = module.eval()(torch.zeros(2, n_features, device=device, dtype=dtype))
+        except RuntimeError as error:
+            raise ValueError(f"{wanted}; it does not take {n_features} features: {error}") from error
+        finally:
+            module.train(was_training)
+    if output.shape != (2, n_outputs):
+        raise ValueError(f"{wanted}; for two rows it gave {tuple(output.shape)}")
 
 
-def select_rows(X: Any, kept: np.ndarray) -> Any:
-    """The rows of a frame or array where ``kept`` is true."""
-    if hasattr(X, "loc"):
-        return X.loc[kept]
-    return X.filter(kept) if hasattr(X, "filter") else np.asarray(X)[kept]
+Domain = Box | None  # what bounds_ is
+Metric = FairMetric | Callable[..., FairMetric] | Any | None  # a metric, a function of X, or a learner with fit

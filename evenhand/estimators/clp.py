@@ -3,80 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from evenhand.estimators.base import ModuleFactory, NeuralClassifier, NeuralEstimator
-from evenhand.estimators.regressor import NeuralRegressor
-from evenhand.objectives.batch import Loss, Objective, squared_loss
+from evenhand.estimators.base import NeuralClassifier, NeuralEstimator, NeuralRegressor, parameters
+from evenhand.objectives.batch import Objective
 from evenhand.objectives.clp import CLP
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.variations import Variations
 
 
+@parameters()
 class CLPMethod(NeuralEstimator):
     """Parameters and objective of CLP, for classes and for numbers."""
 
-    _loss: Loss | None = None
+    variations: Variations | Callable[[Any], Variations] | None = field(default=None, kw_only=False)
+    rho: float = 5.0
+    output_distance: OutputDistance = mean_squared_logits
+    warm_up: float = 0.0
+    steps: int = 2000
+    lr: float = 1e-3
 
-    def __init__(
-        self,
-        variations: Variations | Callable[[Any], Variations] | None = None,
-        hidden: tuple[int, ...] = (100,),
-        rho: float = 5.0,
-        random_state: Any = None,
-        *,
-        module: nn.Module | ModuleFactory | None = None,
-        output_distance: OutputDistance = mean_squared_logits,
-        warm_up: float = 0.0,
-        steps: int = 2000,
-        batch_size: int = 500,
-        lr: float = 1e-3,
-        validation_fraction: float = 0.0,
-        patience: int | None = None,
-        device: str = "cpu",
-        progress: bool = False,
-    ) -> None:
-        self.variations = variations
-        self.hidden = hidden
-        self.rho = rho
-        self.random_state = random_state
-        self.module = module
-        self.output_distance = output_distance
-        self.warm_up = warm_up
-        self.steps = steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.device = device
-        self.progress = progress
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, variations: Any = None) -> Self:
+        """Train on X, labels of any kind, and the versions of the rows of X: ``Variations``, or an array (n, m, d) with
+        the m versions of every row, which a cross-validation splits with X."""
+        self._given = variations
+        try:
+            fitted: Self = super().fit(X, y, sample_weight)
+            return fitted
+        finally:
+            self.__dict__.pop("_given"), self.__dict__.pop("_training_variations", None)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, variations: Variations | None = None) -> Self:
-        """Train on X, labels of any kind, and the versions of the rows of X."""
-        if variations is None:
-            variations = self.variations(X) if callable(self.variations) else self.variations
+    def _learn_more(self, source: Any) -> None:
+        given = self._given if self._given is not None else self.variations
+        by_rule = callable(given) and not isinstance(given, Variations)
+        variations = given(source.X) if by_rule else given
         if variations is None:
             raise ValueError(
                 "CLP needs versions of the rows of X: fit(X, y, variations=TokenSwap(tokens)(texts).map(embed))"
             )
-        n = len(X) if hasattr(X, "__len__") else X.shape[0]
+        if not isinstance(variations, Variations):
+            variations = Variations(np.asarray(variations), rows=np.arange(len(variations)))
+        n = len(source.x) if by_rule else len(source.kept)
         if len(variations) and variations.rows.max() >= n:
             raise ValueError(
                 f"variations speak of row {variations.rows.max()} but X has {n} rows; "
                 "use variations.select(rows) for a part of the data"
             )
-        if sample_weight is not None and np.ndim(sample_weight) == 1:  # rows of weight zero are left out by super().fit
-            variations = variations.select(np.asarray(sample_weight) > 0)
-        self._training_variations = variations
-        try:
-            fitted: Self = super().fit(X, y, sample_weight)
-            return fitted
-        finally:
-            del self._training_variations
+        self._training_variations = variations if by_rule else variations.select(source.kept)
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         values = self._training_variations.values
@@ -92,6 +70,7 @@ class CLPMethod(NeuralEstimator):
         objective.place = torch.cat([place[rows.clamp(max=len(place) - 1)], place[-1:]])
 
 
+@parameters()
 class CLPClassifier(CLPMethod, NeuralClassifier):
     """Counterfactual logit pairing: loss + rho * d_Y(h(x), h(a random other version of x)) (Garg et al. 2019).
 
@@ -102,7 +81,6 @@ class CLPClassifier(CLPMethod, NeuralClassifier):
     """
 
 
+@parameters()
 class CLPRegressor(CLPMethod, NeuralRegressor):
     """CLP for numbers: squared error + rho * the squared difference between versions; otherwise ``CLPClassifier``."""
-
-    _loss = staticmethod(squared_loss)

@@ -2,77 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from evenhand.estimators.base import ModuleFactory, NeuralClassifier
-from evenhand.estimators.sensitive import Sensitive, group_numbers
+from evenhand.estimators.base import NeuralClassifier, parameters
+from evenhand.estimators.sensitive import Sensitive, known_groups
 from evenhand.objectives.batch import Objective
 from evenhand.objectives.cocl import CoCL
 
 
+@parameters()
 class CoCLClassifier(NeuralClassifier):
     """loss + rho * the covariance, within each class, of the true class's probability with an auxiliary embedding.
 
     A method of group fairness (Romanov et al. 2019). sensitive: names of columns of X, or a function of X that gives
-    attributes, whose group indicators are the embedding; ``fit(X, y, embedding=...)`` takes any matrix (n, m) instead,
-    for example embeddings of names, and goes before it. Held-out data (``validation_fraction``) is evaluated by the
-    loss alone.
+    attributes, whose group indicators are the embedding; ``fit(X, y, sensitive_features=...)`` takes the attributes
+    themselves, ``fit(X, y, embedding=...)`` any matrix (n, m) instead, for example embeddings of names, and they go
+    before it. Held-out data (``validation_fraction``) is evaluated by the loss alone.
     """
 
-    def __init__(
-        self,
-        sensitive: Sensitive = None,
-        hidden: tuple[int, ...] = (100,),
-        rho: float = 5.0,
-        random_state: Any = None,
-        *,
-        module: nn.Module | ModuleFactory | None = None,
-        warm_up: float = 0.0,
-        steps: int = 2000,
-        batch_size: int = 500,
-        lr: float = 1e-3,
-        validation_fraction: float = 0.0,
-        patience: int | None = None,
-        device: str = "cpu",
-        progress: bool = False,
-    ) -> None:
-        self.sensitive = sensitive
-        self.hidden = hidden
-        self.rho = rho
-        self.random_state = random_state
-        self.module = module
-        self.warm_up = warm_up
-        self.steps = steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.device = device
-        self.progress = progress
+    sensitive: Sensitive = field(default=None, kw_only=False)
+    rho: float = 5.0
+    warm_up: float = 0.0
+    steps: int = 2000
+    lr: float = 1e-3
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, embedding: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None, embedding: Any = None
+    ) -> Self:
         """Train on X, labels of any kind, and a matrix (n, m) or the indicators of the sensitive attributes."""
-        n = len(np.asarray(y))
-        if embedding is None:
-            if self.sensitive is None:
-                raise ValueError(
-                    "name the sensitive attributes: CoCLClassifier(['sex']) or fit(X, y, embedding=matrix)"
-                )
-            codes, groups = group_numbers(self.sensitive, X, n)
-            embedding = np.concatenate([np.eye(len(g))[c] for c, g in zip(codes.T, groups)], axis=1)
-        matrix = np.asarray(embedding, dtype=np.float32)
-        if len(matrix) != n:
-            raise ValueError(f"embedding has {len(matrix)} rows but y has {n}; it needs one for each")
-        kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-        self._embedding = matrix[kept]
+        self._given = sensitive_features, embedding
         try:
             return super().fit(X, y, sample_weight)
         finally:
-            del self._embedding
+            self.__dict__.pop("_given"), self.__dict__.pop("_embedding", None)
+
+    def _learn_more(self, source: Any) -> None:
+        sensitive, embedding = self._given
+        if embedding is not None:
+            matrix = np.asarray(embedding, dtype=np.float32)
+            if len(matrix) != len(source.kept):
+                raise ValueError(
+                    f"embedding has {len(matrix)} rows but y has {len(source.kept)}; it needs one for each"
+                )
+            self._embedding = matrix[source.kept]
+            return
+        codes, groups = known_groups(sensitive, self.sensitive, source)
+        if codes is None:
+            raise ValueError("name the sensitive attributes: CoCLClassifier(['sex']) or fit(X, y, embedding=matrix)")
+        self._embedding = np.concatenate([np.eye(len(g), dtype=np.float32)[c] for c, g in zip(codes.T, groups)], axis=1)
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         return CoCL(self._embedding, self.rho)

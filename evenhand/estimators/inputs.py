@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.base import clone
 from torch import Tensor
 
+from evenhand.domain import Box
+from evenhand.fair_metrics.classifier import from_classifier
+from evenhand.fair_metrics.columns import column_names
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.search.worst_cases import box
 
 
 def check_frame(X: Any) -> None:
@@ -42,42 +45,95 @@ def check_frame(X: Any) -> None:
         )
 
 
-def learn_metric(fair_metric: FairMetric | Callable[[Any], FairMetric] | None, X: Any, n_features: int) -> FairMetric:
-    """The metric to train with: Euclidean if none is given, learned from X if a learner is."""
-    if fair_metric is None:
-        return FairMetric.euclidean(n_features)
-    metric = fair_metric if isinstance(fair_metric, FairMetric) else fair_metric(X)
+def plain_table(X: Any) -> Any:
+    """Arrow tables as frames and sparse matrices as arrays; everything else as it is."""
+    if hasattr(X, "to_pandas") and type(X).__module__.startswith("pyarrow"):
+        return X.to_pandas()
+    return X.toarray() if hasattr(X, "toarray") and hasattr(X, "nnz") else X
+
+
+def tensor_of(values: np.ndarray, device: str = "cpu") -> Tensor:
+    """The array as a tensor, copied only where it may not be written to."""
+    return torch.as_tensor(values if values.flags.writeable else values.copy(), device=device)
+
+
+def select_rows(X: Any, kept: np.ndarray) -> Any:
+    """The rows of a frame or array where ``kept`` is true."""
+    if hasattr(X, "loc"):
+        return X.loc[kept]
+    return X.filter(kept) if hasattr(X, "filter") else np.asarray(X)[kept]
+
+
+def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = None) -> FairMetric:
+    """The metric to train with on d features: one that is given, or learned from X, or Euclidean.
+
+    A learner is a function of X, or an object with ``fit`` and ``fair_metric_`` (see estimators/metrics.py). With
+    sensitive features it is taught from them too: ``learner(X, sensitive_features)``; without a learner each of them
+    adds the direction by which a regression predicts it, and nothing else is free.
+    """
+    taught = () if sensitive_features is None else (sensitive_features,)
+    if isinstance(fair_metric, FairMetric):
+        if taught:
+            raise ValueError(
+                "sensitive_features teach a metric, but fair_metric is one already; give a learner, or leave them out"
+            )
+        metric = fair_metric
+    elif fair_metric is None:
+        metric = from_classifier(X, predict=named(*taught)) if taught else FairMetric.euclidean(d)
+    elif hasattr(fair_metric, "fit"):
+        metric = clone(fair_metric).fit(X, None, *taught).fair_metric_
+    else:
+        metric = fair_metric(X, *taught)
     if not isinstance(metric, FairMetric):
         raise TypeError(
             f"fair_metric must be a FairMetric or a function of X that returns one; got {type(metric).__name__}"
         )
-    if metric.d != n_features:
+    if metric.d != d:
         raise ValueError(
-            f"fair_metric was built for {metric.d} features but X has {n_features}; "
+            f"fair_metric was built for {metric.d} features but X has {d}; "
             "build the metric on the encoded columns that the model sees"
         )
-    kept = FairMetric.euclidean(n_features)  # a copy: moving it to another device must not move the user's
-    kept.directions, kept.factor = metric.directions, metric.factor
-    kept.attribute_models = metric.attribute_models
-    return kept
+    return metric.copied()  # moving it to another device must not move the user's
 
 
-def data_bounds(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The range of each column; 0..1 for columns that hold only zeros and ones."""
+def named(sensitive_features: Any) -> dict[str, np.ndarray]:
+    """Sensitive features as name -> values: from a frame, a table, name -> values, or one or several columns."""
+    given = plain_table(sensitive_features)
+    if isinstance(given, Mapping):
+        return {str(name): np.asarray(values) for name, values in given.items()}
+    names = column_names(given)
+    if names is not None:
+        return {name: np.asarray(given[column]) for name, column in zip(names, given.columns)}
+    values = np.asarray(given)
+    if values.ndim == 1:
+        return {str(getattr(given, "name", None) or "sensitive"): values}
+    return {f"sensitive {j}": column for j, column in enumerate(values.T)}
+
+
+def data_bounds(x: Tensor, fair_metric: FairMetric | None = None) -> Box:
+    """The range of each column, two values for columns that hold only zeros and ones; the directions along which the
+    metric lets people move freely run over the range of their own coordinate, whatever the single columns say."""
     low, high = x.amin(dim=0), x.amax(dim=0)
     indicator = ((x == 0) | (x == 1)).all(dim=0)
-    return torch.where(indicator, 0.0, low), torch.where(indicator, 1.0, high)
+    box = Box(
+        torch.where(indicator, 0.0, low).cpu(),
+        torch.where(indicator, 1.0, high).cpu(),
+        binary=indicator.nonzero()[:, 0].tolist(),
+    )
+    return box if fair_metric is None else box.freed(fair_metric.directions.cpu(), x.cpu())
 
 
-def given_bounds(bounds: Any, x: Tensor, names: list[str] | None) -> tuple[Tensor, Tensor]:
+def given_bounds(bounds: Any, x: Tensor, names: list[str] | None) -> Box:
     """The user's bounds; training rows outside them are an error that counts them and names the columns."""
-    limits = box(bounds, x)
-    assert limits is not None
-    outside = (x < limits[0]) | (x > limits[1])
+    box = Box.of(bounds, x.shape[1])
+    people = x.detach().to(device="cpu", dtype=torch.float64)
+    outside = ~box.contains(people)
     if outside.any():
-        columns = [names[i] if names else i for i in outside.any(dim=0).nonzero()[:, 0].tolist()]
+        off = ((people < box.low) | (people > box.high)).any(dim=0).nonzero()[:, 0].tolist()
+        columns = [names[i] if names else i for i in off][:10]
+        where = f"column(s) {columns}" if columns else "their binary, one-hot or free columns"
         raise ValueError(
-            f"bounds exclude {int(outside.any(dim=1).sum())} of {len(x)} training rows, in column(s) {columns[:10]}; "
+            f"bounds exclude {int(outside.sum())} of {len(x)} training rows, in {where}; "
             "widen the bounds, or use bounds='data' for the range of the training data"
         )
-    return limits
+    return box

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from evenhand.estimators.base import ModuleFactory, NeuralClassifier
+from evenhand.estimators.base import NeuralClassifier, parameters
+from evenhand.estimators.fair import WithMetric
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Objective
 from evenhand.objectives.erm import ERM
@@ -25,44 +25,20 @@ class Projection(nn.Module):
         return self.fair_metric.project(x)
 
 
-class ProjectClassifier(NeuralClassifier):
+@parameters()
+class ProjectClassifier(WithMetric, NeuralClassifier):
     """Plain training on projected inputs; new inputs are projected too.
 
     ``module_`` takes unprojected inputs: the projection is folded into its first linear layer where there is one.
     """
 
-    def __init__(
-        self,
-        fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None,
-        hidden: tuple[int, ...] = (100,),
-        random_state: Any = None,
-        *,
-        module: nn.Module | ModuleFactory | None = None,
-        steps: int = 1000,
-        batch_size: int = 500,
-        lr: float = 2e-3,
-        validation_fraction: float = 0.0,
-        patience: int | None = None,
-        device: str = "cpu",
-        progress: bool = False,
-    ) -> None:
-        self.fair_metric = fair_metric
-        self.hidden = hidden
-        self.random_state = random_state
-        self.module = module
-        self.steps = steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.device = device
-        self.progress = progress
-
     def _objective(self, search_generator: torch.Generator) -> Objective:
-        return ERM()
+        return ERM(self._loss)
 
-    def _new_module(self, n_features: int, n_outputs: int, seed: int) -> nn.Module:
-        return nn.Sequential(Projection(self.fair_metric_), super()._new_module(n_features, n_outputs, seed))
+    def _network(self, before: nn.Module | None, n_features: int, n_outputs: int, seed: int) -> nn.Module:
+        if isinstance(before, nn.Sequential) and isinstance(before[0], Projection):
+            before = before[1]
+        return nn.Sequential(Projection(self.fair_metric_), super()._network(before, n_features, n_outputs, seed))
 
     def _keep(self, history: Any, objective: Objective) -> None:
         super()._keep(history, objective)

@@ -35,6 +35,15 @@ def group_numbers(sensitive: Any, X: Any, n: int) -> tuple[np.ndarray, tuple[np.
     return np.stack([codes for codes, _ in coded], axis=1), tuple(categories for _, categories in coded)
 
 
+def known_groups(given: Any, named: Sensitive, source: Any) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
+    """Group numbers of a source's rows: from the attributes given to ``fit``, one for each row there, or from columns
+    or a function of X; None if there are neither."""
+    if given is not None:
+        codes, groups = group_numbers(given, source.X, len(source.kept))
+        return codes[source.kept], groups
+    return (None, ()) if named is None else group_numbers(named, source.X, len(source.x))
+
+
 def _names(sensitive: Any, X: Any) -> bool:
     """Whether it names columns of X rather than giving values."""
     if isinstance(sensitive, str):

@@ -1,24 +1,233 @@
-"""Fitting an estimator on data larger than memory: a pass that looks at the data, then training on the stream."""
+"""What a fit is made from: arrays in memory, or a stream of batches larger than it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from sklearn.base import is_classifier
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
-from torch import Tensor
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor, nn
 
 from evenhand import ranks
-from evenhand.estimators.inputs import check_frame, learn_metric
-from evenhand.search.worst_cases import box
-from evenhand.training.loop import train
+from evenhand.domain import Box, FreeBox
+from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, plain_table, select_rows, tensor_of
+from evenhand.fair_metrics.metric import FairMetric
 from evenhand.training.streams import Repeated, Stream, one_shot
+
+HELD_OUT_DRAWS = 2000  # people drawn from the held-out rows, by weight, to be evaluated on
+
+
+class Rows(NamedTuple):
+    """What ``train()`` is given: its data, the rows they are of, held-out data, and more settings."""
+
+    data: tuple[Any, ...]  # x, y or a stream
+    order: Tensor
+    validation: tuple[Tensor, Tensor] | None
+    settings: dict[str, Any]
+
+
+class Source(Protocol):
+    """Everything a fit asks of its data."""
+
+    X: Any  # what a learner of a metric is given: the user's frame or array, or a stream of arrays
+    sensitive_features: Any
+    d: int
+
+    def box(self, given: Any, fair_metric: FairMetric) -> Box | None: ...
+
+    def rows(self, validation_fraction: float, patience: int | None, generator: torch.Generator) -> Rows: ...
+
+
+@dataclass
+class Targets:
+    """How many outputs the targets need, and what undoes the scale that they have while training."""
+
+    outputs: int
+    scale: float = 1.0
+    mean: float = 0.0
+
+    def after(self, module: nn.Module) -> nn.Module:
+        """The module with its output in the original unit."""
+        return module if (self.scale, self.mean) == (1.0, 0.0) else rescaled(module, self.scale, self.mean)
+
+    def before(self, module: nn.Module) -> nn.Module:
+        """The module in the unit of training, from one in the original unit."""
+        if (self.scale, self.mean) == (1.0, 0.0):
+            return module
+        return rescaled(module, 1 / self.scale, -self.mean / self.scale)
+
+
+@dataclass
+class Arrays:
+    """Rows in memory. ``y`` is what the loop trains on, set by ``class_targets`` or ``number_targets``."""
+
+    X: Any
+    x: Tensor
+    target: np.ndarray
+    weight: Tensor | None
+    sensitive_features: Any
+    names: list[str] | None
+    kept: np.ndarray  # which of the rows given these are: those of positive weight
+    y: Tensor = field(default_factory=lambda: torch.empty(0))
+    balanced: bool = False
+
+    @property
+    def d(self) -> int:
+        return self.x.shape[1]
+
+    def box(self, given: Any, fair_metric: FairMetric) -> Box | None:
+        if given is None:
+            return None
+        if isinstance(given, str):
+            _check_bounds_word(given)
+            return data_bounds(self.x, fair_metric)
+        return given_bounds(given, self.x, self.names)
+
+    def rows(self, validation_fraction: float, patience: int | None, generator: torch.Generator) -> Rows:
+        order = canonical_order(self.x, self.y)
+        kept, held = order, order[:0]
+        if validation_fraction:
+            drawn = _draw_of_each(self.x[order], self.y[order], generator)
+            kept, held = order[drawn >= validation_fraction], order[drawn < validation_fraction]
+            if len(kept) == 0 or len(held) == 0:
+                raise ValueError(
+                    f"validation_fraction={validation_fraction} of {len(order)} rows leaves one of the parts empty"
+                )
+        elif patience is not None:
+            raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
+        validation = None
+        if len(held):
+            weight = torch.ones(len(held), dtype=torch.float64) if self.weight is None else self.weight[held].cpu()
+            mass = weight.cumsum(0)
+            draws = torch.rand(HELD_OUT_DRAWS, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+            some = held[torch.searchsorted(mass, draws * mass[-1], right=True).clamp(max=len(held) - 1)]
+            validation = self.x[some], self.y[some]
+        weight = None if self.weight is None else self.weight[kept]
+        settings = {"balanced": self.balanced, "sample_weight": weight}
+        return Rows((self.x[kept], self.y[kept]), kept, validation, settings)
+
+
+def from_arrays(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    sensitive_features: Any,
+    *,
+    numeric: bool,
+    reset: bool = True,
+) -> Arrays:
+    """Checked rows; those of weight zero are left out, with all that belongs to them."""
+    X = plain_table(X)
+    check_frame(X)
+    values, target = validate_data(estimator, X, y, dtype=np.float32, order="C", y_numeric=numeric, reset=reset)
+    if sensitive_features is not None:
+        n = len(sensitive_features) if not hasattr(sensitive_features, "shape") else sensitive_features.shape[0]
+        if isinstance(sensitive_features, dict):
+            n = len(next(iter(sensitive_features.values()), ()))
+        if n != len(values):
+            raise ValueError(f"sensitive_features has {n} rows but X has {len(values)}; it needs one for each")
+    weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
+    if not hasattr(X, "columns") and not isinstance(X, np.ndarray):
+        X = values
+    kept = np.ones(len(values), dtype=bool)
+    if weight is not None:
+        if (weight < 0).any():
+            raise ValueError("sample_weight must not be negative")
+        kept = weight > 0
+        X, values, target, weight = select_rows(X, kept), values[kept], target[kept], weight[kept]
+        if isinstance(sensitive_features, dict):
+            sensitive_features = {name: np.asarray(v)[kept] for name, v in sensitive_features.items()}
+        elif sensitive_features is not None:
+            sensitive_features = select_rows(sensitive_features, kept)
+    device = estimator.device
+    return Arrays(
+        X,
+        tensor_of(values, device),
+        target,
+        None if weight is None else torch.as_tensor(weight, device=device),
+        sensitive_features,
+        [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None,
+        kept,
+    )
+
+
+def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = None) -> Targets:
+    """Class numbers to train on; sets ``classes_``. Classes count as ``class_weight`` says."""
+    labels = source.target
+    check_classification_targets(labels)
+    estimator.classes_ = np.unique(labels) if known is None else known
+    strangers = np.setdiff1d(labels, estimator.classes_)
+    if len(strangers):
+        raise ValueError(f"y holds {len(strangers)} label(s) that are not among the classes; give all in classes=")
+    if len(estimator.classes_) < 2:
+        raise ValueError(f"a classifier needs two classes or more; y holds one class only: {estimator.classes_[0]!r}")
+    codes = np.searchsorted(estimator.classes_, labels)
+    source.y = torch.as_tensor(codes, dtype=torch.long, device=source.x.device)
+    source.balanced = isinstance(estimator.class_weight, str)  # "balanced", see checks.py
+    if isinstance(estimator.class_weight, dict):
+        each = torch.tensor([float(estimator.class_weight.get(c, 1.0)) for c in estimator.classes_.tolist()])
+        weight = torch.ones(len(codes), dtype=torch.float64) if source.weight is None else source.weight
+        source.weight = weight * each.to(weight)[source.y]
+    return Targets(len(estimator.classes_))
+
+
+def number_targets(source: Arrays) -> Targets:
+    """Standardised numbers to train on, so that rho means the same whatever their unit."""
+    target = source.target.astype(np.float64)
+    weight = None if source.weight is None else source.weight.cpu().numpy()
+    mean = np.average(target, weights=weight)
+    scale = np.sqrt(np.average((target - mean) ** 2, weights=weight)) or 1.0
+    source.y = torch.as_tensor((target - mean) / scale, dtype=torch.float32, device=source.x.device)
+    return Targets(1, float(scale), float(mean))
+
+
+def rescaled(module: nn.Module, scale: float, mean: float) -> nn.Module:
+    """The module with its output times scale plus mean: folded into the last linear layer where there is one."""
+    last = module[-1] if isinstance(module, nn.Sequential) else None
+    with torch.no_grad():
+        if isinstance(last, nn.Linear) and last.bias is not None:
+            last.weight.mul_(scale)
+            last.bias.mul_(scale).add_(mean)
+            return module
+        p = next(module.parameters())
+        affine = nn.Linear(1, 1, device=p.device, dtype=p.dtype)
+        affine.weight.fill_(scale)
+        affine.bias.fill_(mean)
+        return nn.Sequential(module, affine).eval()
+
+
+def canonical_order(x: Tensor, y: Tensor) -> Tensor:
+    """An order of the rows that depends on their values only: with it a fit does not depend on the order of the data,
+    and a row of weight two counts like the row given twice."""
+    return torch.as_tensor(np.lexsort((_keys(x), y.cpu().numpy())), device=x.device)
+
+
+def _keys(x: Tensor) -> np.ndarray:
+    """A number of each row's values, alike for equal rows."""
+    mix = torch.rand(x.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    parts = [(part.double() * mix.to(x.device)).cpu().numpy().sum(axis=1) for part in torch.split(x, 65536)]
+    return np.concatenate(parts)
+
+
+def _draw_of_each(x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
+    """A number in [0, 1) of each row, drawn anew for each generator, the same for equal rows: rows that are held out
+    are held out with their copies, so that a weight of two stays a row given twice."""
+    keys = np.stack([_keys(x), y.cpu().numpy().astype(np.float64)], axis=1)
+    distinct, number = np.unique(keys, axis=0, return_inverse=True)
+    drawn = torch.rand(len(distinct), generator=generator, dtype=torch.float64, device=generator.device)
+    return drawn[torch.as_tensor(number.reshape(-1), device=generator.device)].to(x.device)
+
+
+def _check_bounds_word(given: str) -> None:
+    if given != "data":
+        raise ValueError(f"bounds must be 'data', None, a Box or (low, high); got {given!r}")
 
 
 @dataclass
@@ -34,61 +243,93 @@ class Seen:
     squares: float = 0.0
 
 
-def fit_stream(estimator: Any, batches: Stream) -> None:
-    """Train a NeuralEstimator on batches (X, y) that can be read again; see its ``fit_stream``."""
-    if one_shot(batches):
-        raise TypeError(
-            "fit_stream reads the batches more than once: first to learn classes and ranges, then to train; give a "
-            "list, a DataLoader, or streaming.Repeated(a function that starts the stream)"
-        )
-    if estimator.validation_fraction or estimator.patience is not None:
-        raise ValueError("fit_stream takes no validation_fraction and no patience; use train() with validation=")
-    classify = is_classifier(estimator)
-    seen = _together(_look(estimator, batches, classify))
-    assert seen.low is not None
-    d = len(seen.low)
-    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    learned_from = Repeated(lambda: (_values(X) for X, _ in batches))
-    estimator.fair_metric_ = learn_metric(estimator.fair_metric, learned_from, d).to(estimator.device, torch.float32)
-    estimator.bounds_ = _bounds(estimator.bounds, seen, estimator.device)
-    if classify:
-        estimator.classes_ = np.unique(np.array(list(seen.counts)))
-        outputs, mean, scale = len(estimator.classes_), 0.0, 1.0
-        if outputs < 2:
-            raise ValueError(f"a classifier needs two classes or more; the batches hold {outputs}")
-    else:
-        outputs, mean = 1, seen.total / seen.rows
+@dataclass
+class Streamed:
+    """Batches (X, y) that can be read again, and what a first pass over them found."""
+
+    batches: Stream
+    seen: Seen
+    convert: Callable[[Any], tuple[Tensor, Tensor | None]]  # targets as tensors, and weights
+    sensitive_features: Any = None
+
+    @classmethod
+    def of(cls, estimator: Any, batches: Stream) -> tuple[Streamed, Targets]:
+        if one_shot(batches):
+            raise TypeError(
+                "fit_stream reads the batches more than once: first to learn classes and ranges, then to train; give a "
+                "list, a DataLoader, or streaming.Repeated(a function that starts the stream)"
+            )
+        if is_classifier(estimator):
+            seen = _together(_look(estimator, batches, classify=True))
+            estimator.classes_ = np.unique(np.array(list(seen.counts)))
+            if len(estimator.classes_) < 2:
+                raise ValueError(f"a classifier needs two classes or more; the batches hold {len(estimator.classes_)}")
+            weights, classes = _class_weights(estimator, seen), estimator.classes_
+
+            def codes(y: Any) -> tuple[Tensor, Tensor | None]:
+                found = torch.as_tensor(np.searchsorted(classes, np.asarray(y)))
+                return found, None if weights is None else weights[found]
+
+            return cls(batches, seen, codes), Targets(len(classes))
+        seen = _together(_look(estimator, batches, classify=False))
+        mean = seen.total / seen.rows
         scale = max(seen.squares / seen.rows - mean**2, 0.0) ** 0.5 or 1.0
-    estimator.module_ = estimator._new_module(d, outputs, seed).to(estimator.device, torch.float32)
-    objective = estimator._objective(torch.Generator(estimator.device).manual_seed(seed + 1)).to(estimator.device)
-    weights = _class_weights(estimator, seen) if classify else None
 
-    def tensors() -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
-        for X, y in batches:
-            x = torch.as_tensor(_values(X))
-            if weights is None:
-                yield x, torch.as_tensor((np.asarray(y, dtype=np.float64) - mean) / scale, dtype=torch.float32), None
-                continue
-            codes = torch.as_tensor(np.searchsorted(estimator.classes_, np.asarray(y)))
-            yield x, codes, weights[codes]
+        def standard(y: Any) -> tuple[Tensor, None]:
+            return torch.as_tensor((np.asarray(y, dtype=np.float64) - mean) / scale, dtype=torch.float32), None
 
-    history = train(
-        estimator.module_,
-        objective,
-        Repeated(tensors),
-        steps=estimator.steps,
-        batch_size=estimator.batch_size,
-        lr=estimator.lr,
-        warm_up=estimator.warm_up,
-        generator=torch.Generator(estimator.device).manual_seed(seed),
-        progress=estimator.progress,
-        **estimator._checkpointing(),
-    )
-    estimator._keep(history, objective)
-    if not classify:
-        from evenhand.estimators.regressor import _rescaled
+        return cls(batches, seen, standard), Targets(1, scale, mean)
 
-        estimator.module_ = _rescaled(estimator.module_, scale, mean)
+    @property
+    def X(self) -> Repeated:
+        return Repeated(lambda: (_values(X) for X, _ in self.batches))
+
+    @property
+    def d(self) -> int:
+        assert self.seen.low is not None
+        return len(self.seen.low)
+
+    def box(self, given: Any, fair_metric: FairMetric) -> Box | None:
+        """What ``data_bounds`` and ``given_bounds`` say of all batches together; free directions take one more pass."""
+        seen = self.seen
+        assert seen.low is not None
+        assert seen.high is not None
+        assert seen.indicator is not None
+        if given is None:
+            return None
+        if not isinstance(given, str):
+            box = Box.of(given, self.d)
+            low, high = box.low.numpy() - 1e-6, box.high.numpy() + 1e-6
+            outside = np.flatnonzero((seen.low < low) | (seen.high > high)).tolist()
+            if outside:
+                raise ValueError(
+                    f"bounds exclude training rows, in column(s) {outside[:10]}; widen them, or use bounds='data'"
+                )
+            return box
+        _check_bounds_word(given)
+        low, high = np.where(seen.indicator, 0.0, seen.low), np.where(seen.indicator, 1.0, seen.high)
+        box = Box(low, high, binary=np.flatnonzero(seen.indicator).tolist())
+        free = box.freed(fair_metric.directions.cpu(), torch.zeros(1, self.d))
+        if not isinstance(free, FreeBox):
+            return box
+        z_low, z_high = free.free_low + torch.inf, free.free_high - torch.inf
+        for chunk in self.X:
+            z = torch.as_tensor(chunk, dtype=torch.float64) @ free.free
+            z_low, z_high = z_low.minimum(z.amin(0)), z_high.maximum(z.amax(0))
+        ends = np.array(ranks.gather([*z_low.tolist(), *z_high.tolist()])).reshape(-1, 2, len(z_low))
+        return FreeBox(box, free.free, ends[:, 0].min(0), ends[:, 1].max(0))
+
+    def rows(self, validation_fraction: float, patience: int | None, generator: torch.Generator) -> Rows:
+        if validation_fraction or patience is not None:
+            raise ValueError("fit_stream takes no validation_fraction and no patience; use train() with validation=")
+
+        def tensors() -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+            for X, y in self.batches:
+                yield torch.as_tensor(_values(X)), *self.convert(y)
+
+        found = {name: value for name, value in vars(self.seen).items() if name != "counts"}
+        told = {"seen": found | {"counts": {str(label): n for label, n in self.seen.counts.items()}}}
+        return Rows((Repeated(tensors),), torch.empty(0, dtype=torch.long), None, {"known_as": told})
 
 
 def _look(estimator: Any, batches: Stream, classify: bool) -> Seen:
@@ -149,27 +390,12 @@ def _together(mine: Seen) -> Seen:
     return joint
 
 
-def _bounds(given: Any, seen: Seen, device: str) -> tuple[Tensor, Tensor] | None:
-    assert seen.low is not None
-    assert seen.indicator is not None
-    if given is None:
+def _class_weights(estimator: Any, seen: Seen) -> Tensor | None:
+    """Weights of the classes: "balanced" lets every class count equally, as the balanced batches of ``fit`` do."""
+    if estimator.class_weight is None:
         return None
-    low, high = torch.as_tensor(seen.low, device=device), torch.as_tensor(seen.high, device=device)
-    indicator = torch.as_tensor(seen.indicator, device=device)
-    if isinstance(given, str):
-        if given != "data":
-            raise ValueError(f"bounds must be 'data', None or (low, high); got {given!r}")
-        return torch.where(indicator, 0.0, low), torch.where(indicator, 1.0, high)
-    limits = box(given, low[None])
-    assert limits is not None
-    outside = ((low < limits[0]) | (high > limits[1])).nonzero()[:, 0].tolist()
-    if outside:
-        raise ValueError(f"bounds exclude training rows, in column(s) {outside[:10]}; widen them, or use bounds='data'")
-    return limits
-
-
-def _class_weights(estimator: Any, seen: Seen) -> Tensor:
-    """Weights that let every class count equally, as the balanced batches of ``fit`` do."""
+    if isinstance(estimator.class_weight, dict):
+        return torch.tensor([float(estimator.class_weight.get(c, 1.0)) for c in estimator.classes_.tolist()])
     counts = np.array([seen.counts[label] for label in estimator.classes_], dtype=np.float64)
     return torch.as_tensor(seen.rows / (len(counts) * counts), dtype=torch.float32)
 

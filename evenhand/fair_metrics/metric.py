@@ -51,11 +51,21 @@ class FairMetric(nn.Module):
     @classmethod
     def euclidean(cls, d: int, dtype: torch.dtype = torch.float32) -> FairMetric:
         """The metric without a free direction: Sigma = I."""
+        return cls.of(torch.zeros(d, 0, dtype=dtype))
+
+    @classmethod
+    def of(cls, directions: Tensor, factor: Tensor | None = None, attribute_models: tuple[Any, ...] = ()) -> FairMetric:
+        """A metric from its parts as they are: orthonormal directions (d, k), maybe none, and a factor of Sigma."""
         metric = cls.__new__(cls)
         nn.Module.__init__(metric)
-        metric.register_buffer("directions", torch.zeros(d, 0, dtype=dtype))
-        metric.register_buffer("factor", None)
+        metric.register_buffer("directions", directions)
+        metric.register_buffer("factor", factor)
+        metric.attribute_models = attribute_models
         return metric
+
+    def copied(self) -> FairMetric:
+        """Another metric of the same parts: moving it to a device or dtype does not move this one."""
+        return FairMetric.of(self.directions, self.factor, self.attribute_models)
 
     @property
     def d(self) -> int:
@@ -113,10 +123,7 @@ class FairMetric(nn.Module):
         self.check_width(x)
         if self.directions.dtype == x.dtype and self.directions.device == x.device:
             return self
-        copy = FairMetric.euclidean(self.d)
-        copy.directions, copy.factor = self.directions, self.factor
-        copy.attribute_models = self.attribute_models
-        return copy.to(x.device, x.dtype)
+        return self.copied().to(x.device, x.dtype)
 
     def check_width(self, x: Tensor) -> None:
         if x.ndim != 2 or x.shape[1] != self.d:
@@ -128,6 +135,16 @@ class FairMetric(nn.Module):
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a dtype or device, in place; returns self."""
         return super().to(*args, **kwargs)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Self:
+        """Half precision would bend the directions, and a free move would cost something: they stay float32."""
+        exact = dict(self._buffers)
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        for name, now in self._buffers.items():
+            before = exact[name]
+            if now is not None and before is not None and now.dtype in (torch.float16, torch.bfloat16):
+                self._buffers[name] = before.to(now.device)
+        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the metric to an .npz file (plain arrays, no pickle), atomically."""
@@ -158,9 +175,7 @@ class FairMetric(nn.Module):
             if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
                 raise
             raise ValueError(f"{os.fspath(path)} is not a fair metric written by FairMetric.save: {error}") from error
-        metric = cls.euclidean(directions.shape[0], directions.dtype)
-        metric.directions, metric.factor = directions, factor
-        return metric
+        return cls.of(directions, factor)
 
     def extra_repr(self) -> str:
         kind = "I - P_ran(A)" if self.factor is None else "given"
@@ -180,8 +195,8 @@ def orthonormal_basis(directions: Tensor, rank_tolerance: float = 1e-6) -> Tenso
     Gram-Schmidt in the given order, each column first scaled to length one so that the rank cut does not depend on its
     units: the first columns stay what they are, so that a sensitive coordinate remains a coordinate.
     """
-    basis = directions.new_zeros(directions.shape[0], 0, dtype=torch.float64)
-    for column in directions.to(torch.float64).T:
+    basis = torch.zeros(directions.shape[0], 0, dtype=torch.float64)
+    for column in directions.cpu().to(torch.float64).T:  # not every device has float64
         length = column.norm()
         if length == 0:
             continue
@@ -190,22 +205,34 @@ def orthonormal_basis(directions: Tensor, rank_tolerance: float = 1e-6) -> Tenso
             rest = rest - basis @ (basis.T @ rest)
         if rest.norm() > rank_tolerance:
             basis = torch.cat([basis, (rest / rest.norm())[:, None]], dim=1)
-    return basis.to(directions.dtype).contiguous()
+    return basis.to(directions.dtype).contiguous().to(directions.device)
 
 
 def _null_space_and_factor(sigma: Tensor, rank_tolerance: float) -> tuple[Tensor, Tensor]:
-    wide = sigma.to(torch.float64)
+    wide = sigma.cpu().to(torch.float64)
     if wide.shape[0] != wide.shape[1]:
         raise ValueError(f"sigma must be square, (d, d); got {tuple(sigma.shape)}")
     scale = wide.abs().max().item()
     if (wide - wide.T).abs().max().item() > 1e-5 * scale:
         raise ValueError("sigma must be symmetric; symmetrise it with (sigma + sigma.T) / 2")
-    values, vectors = torch.linalg.eigh((wide + wide.T) / 2)
-    if values[0].item() < -1e-5 * scale:
-        raise ValueError(f"sigma must be positive semi-definite; its smallest eigenvalue is {values[0].item():.3g}")
+    # In units of its own diagonal, so that neither the rank cut nor the sign depends on the units of the columns.
+    root = wide.diagonal().clamp(min=0).sqrt()
+    if (wide.abs() > 1.00001 * root[:, None] * root + 1e-5 * scale * (root == 0)).any():
+        smallest = torch.linalg.eigvalsh((wide + wide.T) / 2)[0].item()
+        raise ValueError(f"sigma must be positive semi-definite; its smallest eigenvalue is {smallest:.3g}")
+    unit = torch.where(root > 0, root, torch.ones_like(root))
+    scaled = wide / unit[:, None] / unit
+    values, vectors = torch.linalg.eigh((scaled + scaled.T) / 2)
+    if values[0].item() < -1e-5 * values[-1].item():
+        least = values[0].item()
+        raise ValueError(
+            f"sigma must be positive semi-definite; of its correlations the smallest eigenvalue is {least:.3g}"
+        )
     free = values <= rank_tolerance * values[-1].clamp(min=0)
-    factor = values[~free].sqrt()[:, None] * vectors[:, ~free].T
-    return vectors[:, free].to(sigma.dtype).contiguous(), factor.to(sigma.dtype).contiguous()
+    factor = values[~free].sqrt()[:, None] * vectors[:, ~free].T * unit
+    null = orthonormal_basis(vectors[:, free] / unit[:, None])
+    free_directions, factor = (t.to(sigma.dtype).contiguous().to(sigma.device) for t in (null, factor))
+    return free_directions, factor
 
 
 def _matrix(values: Array, name: str) -> Tensor:

@@ -31,15 +31,6 @@ def check_lam(given: Any) -> float:
     return lam
 
 
-def check_bounds(low: Tensor, high: Tensor, d: int) -> None:
-    """The box of possible people: one finite range for each feature, the right way round."""
-    if low.shape != (d,) or high.shape != (d,):
-        raise ValueError(f"the bounds are for {tuple(low.shape)} and {tuple(high.shape)} features, the model for {d}")
-    check_finite({"the lower bound": low, "the upper bound": high})
-    if bool((low > high).any()):
-        raise ValueError("a lower bound lies above its upper one")
-
-
 def check_metric(directions: Tensor, factor: Tensor | None) -> None:
     """Sigma: orthonormal free directions, and a factor of as many columns, all finite."""
     if directions.ndim != 2 or directions.shape[1] > directions.shape[0] or not directions.is_floating_point():

@@ -21,9 +21,11 @@ from torch import nn
 
 from evenhand import estimators
 from evenhand.atomic import whole_file
+from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.fair_metrics.classifier import AttributeModel
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.files.checks import check_bounds, check_finite, check_lam, check_metric, read_classes
+from evenhand.files.boxes import read_box, write_box
+from evenhand.files.checks import check_finite, check_lam, check_metric, read_classes
 from evenhand.files.layers import UnknownLayer, built, describe
 from evenhand.files.parameters import read_parameters, write_parameters
 from evenhand.files.preprocessing import read_preprocessing, write_preprocessing
@@ -35,7 +37,7 @@ MAGIC = "evenhand model"
 MODEL, TENSORS, PREPROCESSING = "model.json", "tensors.safetensors", "preprocessing.skops"
 MAX_JSON = 1 << 26  # 64 MB
 MAX_HEADER = 1 << 24  # of the tensors
-ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
+ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__ if not name.endswith("Metric")}
 
 
 _UNSOUND = (
@@ -141,8 +143,11 @@ def _write_estimator(estimator: Any) -> tuple[dict[str, Any], dict[str, torch.Te
         document["attributes"].append({"name": attribute.name, "used": list(attribute.used)})
         tensors[f"metric.attribute{i}"] = torch.from_numpy(np.array(attribute.directions, dtype=np.float64))
     if getattr(estimator, "bounds_", None) is not None:
-        low, high = estimator.bounds_
-        tensors["bounds.low"], tensors["bounds.high"] = low, high
+        document["bounds_"] = write_box(estimator.bounds_, tensors, "bounds")
+    if hasattr(estimator, "multipliers_"):
+        kept = estimator.multipliers_.tensors()
+        document["multipliers_"] = len(kept)
+        tensors |= {f"multipliers.{i}": tensor for i, tensor in enumerate(kept)}
     return document, tensors
 
 
@@ -176,25 +181,26 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
     if metric.d != estimator.n_features_in_:
         raise ValueError(f"the metric is for {metric.d} features, the model for {estimator.n_features_in_}")
     estimator.history_ = pd.DataFrame(tensors["history"].numpy(), columns=[str(c) for c in document["history_"]])
-    estimator.bounds_ = (tensors["bounds.low"], tensors["bounds.high"]) if "bounds.low" in tensors else None
-    if estimator.bounds_ is not None:
-        low, high = estimator.bounds_
-        check_bounds(low, high, estimator.n_features_in_)
+    estimator.bounds_ = read_box(document["bounds_"], tensors, "bounds") if "bounds_" in document else None
+    if estimator.bounds_ is not None and estimator.bounds_.d != estimator.n_features_in_:
+        raise ValueError(f"the bounds are for {estimator.bounds_.d} features, the model for {estimator.n_features_in_}")
+    if "multipliers_" in document:
+        kept = [tensors[f"multipliers.{i}"] for i in range(int(document["multipliers_"]))]
+        check_finite({"the multipliers": torch.cat([t.reshape(-1) for t in kept])})
+        estimator.multipliers_ = Multipliers(kept[0], kept[1:-2], kept[-2], kept[-1])
     return estimator
 
 
 def _read_metric(document: dict[str, Any], tensors: dict[str, torch.Tensor]) -> FairMetric:
     directions = tensors["metric.directions"]
     check_metric(directions, tensors.get("metric.factor"))
-    metric = FairMetric.euclidean(directions.shape[0], directions.dtype)
-    metric.directions, metric.factor = directions, tensors.get("metric.factor")
-    metric.attribute_models = tuple(
+    attributes = tuple(
         AttributeModel(
             str(given["name"]), None, tuple(map(int, given["used"])), tensors[f"metric.attribute{i}"].numpy()
         )
         for i, given in enumerate(document["attributes"])
     )
-    return metric
+    return FairMetric.of(directions, tensors.get("metric.factor"), attributes)
 
 
 def _write_archive(target: Path, members: dict[str, bytes]) -> None:

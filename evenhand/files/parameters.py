@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from evenhand import output_distances
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.files.boxes import read_box, write_box
 from evenhand.regularizer import gradient_rule, ratio_rule
 from evenhand.search import AdamAscent, GradientSearch, NormalisedAscent, SignAscent
 
@@ -51,10 +53,14 @@ def _write(name: str, value: Any, tensors: dict[str, torch.Tensor]) -> Any:
         return {"$": "metric"}  # a learner is a function: the metric it learned is kept in its place
     if name == "variations" or (name == "module" and (isinstance(value, nn.Module) or callable(value))):
         return None  # the data, and the unfitted network: the fitted one is kept
-    if name == "random_state":
-        return None  # a generator that training has already used up
+    if name in ("random_state", "optimizer", "callbacks"):
+        return None  # training is over
+    if name == "class_weight" and isinstance(value, dict):
+        return {"$": "weights", "of": [[_write(name, c, tensors), float(w)] for c, w in value.items()]}
     if isinstance(value, tuple | list):
         return {"$": type(value).__name__, "values": [_write(name, item, tensors) for item in value]}
+    if isinstance(value, Box):
+        return {"$": "Box", "key": f"parameter.{name}", **write_box(value, tensors, f"parameter.{name}")}
     if isinstance(value, torch.Tensor | np.ndarray):
         key = f"parameter.{name}.{len(tensors)}"
         tensors[key] = torch.as_tensor(value)
@@ -82,6 +88,10 @@ def _read(value: Any, tensors: dict[str, torch.Tensor], metric: FairMetric) -> A
     if kind in ("tuple", "list"):
         items = [_read(item, tensors, metric) for item in value["values"]]
         return tuple(items) if kind == "tuple" else items
+    if kind == "weights":
+        return {_read(label, tensors, metric): float(weight) for label, weight in value["of"]}
+    if kind == "Box":
+        return read_box(value, tensors, str(value["key"]))
     if kind == "tensor":
         key = value["key"]
         if not isinstance(key, str) or not key.startswith("parameter.") or key not in tensors:

@@ -7,5 +7,6 @@ from evenhand.objectives.cocl import CoCL
 from evenhand.objectives.erm import ERM
 from evenhand.objectives.sensei import SenSeI
 from evenhand.objectives.sensr import SenSR
+from evenhand.objectives.senstir import SenSTIR
 
-__all__ = ["CLP", "ERM", "Adversarial", "Batch", "CoCL", "Objective", "SenSR", "SenSeI"]
+__all__ = ["CLP", "ERM", "Adversarial", "Batch", "CoCL", "Objective", "SenSR", "SenSTIR", "SenSeI"]

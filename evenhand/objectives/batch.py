@@ -34,6 +34,10 @@ class Objective(nn.Module):
         """The weighted mean loss: what plain training, and a warm-up, minimises."""
         return mean_loss(self.loss(model(batch.x), batch.y), batch.weight)
 
+    def groups(self) -> list[dict[str, Any]]:
+        """Parameters of the objective's own that are to be minimised over with the model's, each group with its lr."""
+        return []
+
     def __call__(self, model: Any, batch: Batch) -> Tensor:
         result: Tensor = super().__call__(model, batch)
         return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from evenhand.bounds.solver import Solver, penalty
 from evenhand.bounds.tuning import differentiable_value, tune
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.objectives.batch import Batch, Loss, Objective
 from evenhand.output_distances import mean_squared_logits
 
 BARRIER = 1e-3
@@ -104,60 +104,45 @@ class CertifiedRegularizer(nn.Module):
         raise RuntimeError("the weights moved too far in one step: S cannot be made positive definite; lower the step")
 
 
-def certified_fine_tune(
-    module: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    fair_metric: FairMetric,
-    eps: float,
-    bounds: Any,
-    rho_c: float = 3.0,
-    steps: int = 250,
-    *,
-    batch_size: int = 500,
-    people: int = 24,
-    lr: float = 2e-3,
-    multiplier_lr: float = 0.05,
-    loss: Callable[[Tensor, Tensor], Tensor] = nn.functional.cross_entropy,
-    balanced: bool = True,
-    generator: torch.Generator | None = None,
-    progress: bool = False,
-) -> Multipliers:
-    """Minimise loss + rho_c * (upper bound of R(h)) over the module's weights, in place; seconds on a small net.
+class Certified(Objective):
+    """E[loss] + rho * an upper bound of R(h), by which a network that is trained already is fine-tuned; in seconds.
 
-    batch_size rows for the loss (each class equally represented when ``balanced``), ``people`` of them for the bound.
-    The multipliers follow the weights by gradient steps. Returns them, a start for the tuning of the certificate.
+    The bound is worked out for ``people`` of each batch. Its multipliers are tuned to the model on the first batch and
+    follow the weights by gradient steps of their own size; ``regularizer.multipliers(model)`` afterwards is a start for
+    the tuning of the certificate.
     """
-    generator = generator if generator is not None else torch.Generator().manual_seed(0)
-    pick = _picker(y, batch_size, balanced, generator)
-    certified = CertifiedRegularizer(fair_metric, eps, bounds, module)
-    certified.tune(module, x[pick()[:people]], steps=80)
-    groups = [
-        {"params": list(module.parameters()), "lr": lr},
-        {"params": list(certified.parameters()), "lr": multiplier_lr},
-    ]
-    optimiser = torch.optim.Adam(groups, betas=(0.9, 0.99))
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=0.0)
-    for step in range(steps):
-        rows = pick()
-        some = rows[torch.randperm(len(rows), generator=generator)[:people]]
-        bound = certified(module, x[some])
-        fit = loss(module(x[rows]), y[rows])
-        optimiser.zero_grad(set_to_none=True)
-        (fit + rho_c * bound.to(fit.dtype)).backward()
-        optimiser.step()
-        schedule.step()
-        if progress and step % 50 == 0:
-            print(f"certified step {step}/{steps}: loss {fit.item():.4g}, bound {bound.item():.4g}")
-    return certified.multipliers(module)
 
+    tuned: Tensor
 
-def _picker(y: Tensor, size: int, balanced: bool, generator: torch.Generator) -> Callable[[], Tensor]:
-    if not balanced or y.is_floating_point():
-        return lambda: torch.randint(len(y), (size,), generator=generator)
-    classes = [(y == c).nonzero()[:, 0] for c in torch.unique(y)]
-    each = max(1, size // len(classes))
-    return lambda: torch.cat([rows[torch.randint(len(rows), (each,), generator=generator)] for rows in classes])
+    def __init__(
+        self,
+        regularizer: CertifiedRegularizer,
+        rho: float,
+        people: int = 24,
+        multiplier_lr: float = 0.05,
+        loss: Loss | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(loss)
+        if not rho >= 0 or people < 1:
+            raise ValueError(f"rho must be zero or positive and people 1 or more; got {rho} and {people}")
+        self.regularizer, self.rho, self.people = regularizer, float(rho), people
+        self.multiplier_lr, self.generator = multiplier_lr, generator
+        self.register_buffer("tuned", torch.tensor(False))
+
+    def groups(self) -> list[dict[str, Any]]:
+        return [{"params": list(self.regularizer.parameters()), "lr": self.multiplier_lr}]
+
+    def forward(self, model: nn.Module, batch: Batch) -> Tensor:
+        rows = torch.randperm(len(batch.x), generator=self.generator)[: self.people]
+        some = batch.x[rows.to(batch.x.device)]
+        if not self.tuned:
+            self.regularizer.tune(model, some)
+            self.tuned.fill_(True)
+        bound = self.regularizer(model, some)
+        loss = self.plain(model, batch)
+        self.last = {"loss": loss.detach(), "bound": bound.detach()}
+        return loss + self.rho * bound.to(loss)
 
 
 def _largest(value: Tensor, n: int, count: int) -> Tensor:

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.mode import eval_mode
-from evenhand.search.worst_cases import Bounds, Gain, WorstCases, box
+from evenhand.search.worst_cases import Bounds, Gain, WorstCases
 from evenhand.variations import Variations
 
 
@@ -48,6 +49,13 @@ class CandidateSearch:
         self._check_originals(x[theirs], values[:, 0])
         return theirs, values
 
+    def points(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
+        """All versions of everybody, themselves where they have none: (n, d) -> (n, m, d)."""
+        theirs, values = self.of(x, rows)
+        points = x[:, None].repeat(1, self.variations.values.shape[1], 1)
+        points[theirs] = values
+        return points
+
     def _check_originals(self, x: Tensor, original: Tensor) -> None:
         """Version 0 of a person is that person: else the versions of a stranger would be judged."""
         if original.shape != x.shape:
@@ -73,7 +81,7 @@ class CandidateSearch:
     ) -> WorstCases:
         fair_metric = fair_metric.matching(x)
         theirs, values = self.of(x, rows)
-        limits = box(bounds, x)
+        domain = None if bounds is None else Box.of(bounds, x.shape[1])
         with torch.no_grad(), eval_mode(model):
             best_gain = gain(torch.as_tensor(model(x), device=x.device))
             x_worst, d_x, best = x.clone(), torch.zeros_like(best_gain), best_gain.clone()
@@ -84,8 +92,8 @@ class CandidateSearch:
                 price = torch.zeros_like(d_x) if self.same_individual else fair_metric(x, candidate)
                 objective = reached - torch.where(price > 0, lam * price, price)
                 better = objective > best
-                if limits is not None:
-                    better &= ((candidate >= limits[0]) & (candidate <= limits[1])).all(dim=1)
+                if domain is not None:
+                    better &= domain.contains(candidate.to(device="cpu", dtype=torch.float64)).to(x.device)
                 best = torch.where(better, objective, best)
                 best_gain, d_x = torch.where(better, reached, best_gain), torch.where(better, price, d_x)
                 x_worst[better] = candidate[better]

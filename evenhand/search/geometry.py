@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evenhand.domain import Box
-from evenhand.fair_metrics.metric import FairMetric
+from evenhand.domain import Box, FreeBox
+from evenhand.fair_metrics.metric import FairMetric, orthonormal_basis
 
 PINNED_AT_MOST = 6  # 2^6 combinations of binary columns are enumerated, not more
 
@@ -66,9 +66,12 @@ class Geometry:
         self.box = box
         self.sigma, directions = exact_sigma(fair_metric)
         self.directions = directions if fair_metric.factor is None else None  # Sigma = I - Q Q^T: products cost d k
+        self.factor = None if fair_metric.factor is None else fair_metric.factor.detach().to("cpu", torch.float64)
+        self.magnitude = box.low.abs().maximum(box.high.abs())
         weight_along = directions.square().sum(1)
         pinned = sorted(box.binary, key=lambda j: -float(weight_along[j]))
-        self.pinned = sorted(j for j in pinned[:PINNED_AT_MOST] if weight_along[j] > 0.25)
+        touched = box.touched if isinstance(box, FreeBox) else torch.zeros(box.d, dtype=torch.bool)
+        self.pinned = sorted(j for j in pinned[:PINNED_AT_MOST] if weight_along[j] > 0.25 and not touched[j])
         self.free = [j for j in range(box.d) if j not in set(self.pinned)]
         self.free_box = box.restrict(self.free)
         self.sigma_free = self.sigma[self.free]  # (d_F, d)
@@ -95,9 +98,30 @@ class Geometry:
         return delta - (delta @ self.directions) @ self.directions.T
 
     def d_x(self, delta: Tensor) -> Tensor:
-        if self.directions is None:
-            return ((delta @ self.sigma) * delta).sum(-1).clamp(min=0)
+        if self.factor is not None:  # Sigma = F^T F; the square of a product forgets less than the product of squares
+            return (delta @ self.factor.T).square().sum(-1)
         return self.pull(delta).square().sum(-1)
+
+    def price(self, delta: Tensor) -> Tensor:
+        """d_X of moves (..., d), 0 where it is nothing but rounding: a move whose price cannot be told from that of a
+        move along the free directions, once both people are written down in float64."""
+        price = self.d_x(delta)
+        if self.factor is None and self.directions is not None and not self.directions.shape[1]:
+            return price  # Euclidean: nothing is free, nothing is lost
+        unsure = price <= self._rounding(self.magnitude)
+        if unsure.any():
+            moved = torch.where(delta[unsure] != 0, self.magnitude, torch.zeros_like(self.magnitude))
+            price[unsure] = torch.where(price[unsure] <= self._rounding(moved), 0.0, price[unsure])
+        return price
+
+    def _rounding(self, size: Tensor) -> Tensor:
+        """Largest d_X that rounding alone can give to columns of this size: (..., d) -> (...)."""
+        if self.factor is not None:
+            spread = size @ self.factor.abs().T
+        else:
+            assert self.directions is not None
+            spread = size + (size @ self.directions.abs()) @ self.directions.abs().T
+        return (8 * torch.finfo(torch.float64).eps * spread).square().sum(-1)
 
     def grid(self, n: int, cells: list[int]) -> Cells:
         """For each of n people all combinations of pinned values with a grid of cells over the free coordinates."""
@@ -141,7 +165,15 @@ def exact_sigma(fair_metric: FairMetric) -> tuple[Tensor, Tensor]:
 
 
 def null_basis(sigma: Tensor, tolerance: float = 1e-9) -> Tensor:
-    """Orthonormal basis of the null space of a positive semi-definite matrix: (d, k)."""
-    values, vectors = torch.linalg.eigh((sigma + sigma.T) / 2)
+    """Orthonormal basis of the null space of a positive semi-definite matrix: (d, k).
+
+    The cut is made in units of the matrix's own diagonal, so that it does not depend on the units of the columns.
+    """
+    root = sigma.diagonal().clamp(min=0).sqrt()
+    unit = torch.where(root > 0, root, torch.ones_like(root))
+    scaled = sigma / unit[:, None] / unit
+    values, vectors = torch.linalg.eigh((scaled + scaled.T) / 2)
     free: Tensor = vectors[:, values <= tolerance * values.abs().max().clamp(min=1e-300)]
-    return free
+    if bool((unit == unit[0]).all()):
+        return free
+    return orthonormal_basis(free / unit[:, None])

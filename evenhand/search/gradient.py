@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from evenhand.domain import FreeBox
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.ranks import rand_rows
 from evenhand.search.ascent import AdamAscent, Ascent
 from evenhand.search.mode import gradients_allowed
 from evenhand.search.model_view import view_of
 from evenhand.search.paths import Path
-from evenhand.search.worst_cases import Bounds, Gain, Model, WorstCases, box, gain_at_x
+from evenhand.search.worst_cases import Bounds, Gain, Limits, Model, WorstCases, box, gain_at_x
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,51 @@ class GradientSearch:
             with torch.no_grad(), view.autocast.off():
                 x = view.x.detach().clone() if view.x.is_inference() else view.x.detach()
                 fair_metric = fair_metric.matching(x)
-                path = view.path(gain, fair_metric.directions, self.fast)
-                climb = _Climb(self, path, x, fair_metric, float(lam), box(bounds, x), gain_at_x(gain, view.h_x))
+                directions, back = _directions(fair_metric.directions, bounds)
+                path = view.path(gain, directions, self.fast)
+                moves = _Moves(directions, back, box(bounds, x))
+                climb = _Climb(self, path, x, fair_metric, moves, float(lam), gain_at_x(gain, view.h_x))
                 for _ in range(self.starts):
                     climb.run(generator)
                 return climb.found()
+
+
+def _directions(directions: Tensor, bounds: Bounds) -> tuple[Tensor, Tensor | None]:
+    """The metric's directions, turned so that those which the domain lets run freely come first; and the way back."""
+    if not isinstance(bounds, FreeBox):
+        return directions, None
+    turned = bounds.turned(directions)
+    if turned is None:
+        raise ValueError(
+            "a free direction of the bounds costs something under this metric; build them with its own directions: "
+            "box.freed(fair_metric.directions, x)"
+        )
+    return turned
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """x' = x + A u + v: the columns of A, (d, k), of which the first run freely, and the limits of the domain."""
+
+    directions: Tensor
+    back: Tensor | None  # from the coordinates u to those of the metric's own directions
+    limits: Limits | None
+
+    @property
+    def freed(self) -> int:
+        """How many of the directions have limits of their own."""
+        return 0 if self.limits is None or self.limits.free is None else self.limits.free.shape[1]
+
+    def held(self, u: Tensor) -> Tensor:
+        """The part of A u that the columns' limits hold, (n, d)."""
+        return u[:, self.freed :] @ self.directions[:, self.freed :].T
+
+    def across(self, v: Tensor) -> Tensor:
+        """v without what would move the free coordinates: x + A u + M v is in Dom when x + v is in the box."""
+        if self.freed == 0:
+            return v
+        free = self.directions[:, : self.freed]
+        return torch.addmm(v, v @ free, free.T, alpha=-1)
 
 
 class _Climb:
@@ -76,11 +117,12 @@ class _Climb:
         path: Path,
         x: Tensor,
         fair_metric: FairMetric,
+        moves: _Moves,
         lam: float,
-        limits: tuple[Tensor, Tensor] | None,
         gain_at_x: Tensor,
     ) -> None:
-        self.search, self.path, self.x, self.metric, self.lam, self.limits = search, path, x, fair_metric, lam, limits
+        self.search, self.path, self.x, self.metric, self.moves, self.lam = search, path, x, fair_metric, moves, lam
+        self.limits = limits = moves.limits
         self.free_only = lam == float("inf")
         d, k = fair_metric.directions.shape
         self.best, self.u = gain_at_x.clone(), path.zeros(k)  # gain - lam * d_X; x' = x costs nothing
@@ -94,25 +136,27 @@ class _Climb:
         u = self._noise(self.u.shape[1], self.search.noise, generator)
         if self.free_only and self.margins is not None:
             stuck = ~self._free_part(u).any(dim=1)  # the noise leads out of the box, and at x' = x there is no slope
-            u[stuck] *= -1
+            u.mul_(torch.where(stuck[:, None], -1.0, 1.0))
         v = self._subspace_stage(u)
         if self.search.full_steps > 0 and not self.free_only:
             self._full_stage(u, v, generator)
 
     def found(self) -> WorstCases:
-        x_worst = torch.addmm(self.x, self.u, self.metric.directions.T)
+        x_worst = torch.addmm(self.x, self.u, self.moves.directions.T)
         if self.v is not None:
             x_worst += self.v
-        if self.limits is not None:  # rounding must not leave the box
-            x_worst = torch.maximum(torch.minimum(x_worst, self.limits[1]), self.limits[0])
+        if self.limits is not None:  # rounding must not leave the box, in columns that nothing moves beyond it
+            inside = torch.maximum(torch.minimum(x_worst, self.limits.high), self.limits.low)
+            x_worst = inside if self.limits.free is None else torch.where(self.limits.free.any(1), x_worst, inside)
         z = self.path.z_at(self.u, self.v, self.current)
+        u = self.u if self.moves.back is None else self.u @ self.moves.back.T
         if self.v is None:
-            return WorstCases(x_worst, torch.zeros_like(self.best), self.best, self.u, None, z)
+            return WorstCases(x_worst, torch.zeros_like(self.best), self.best, u, None, z)
         d_x = self._price(self.v)[0]
-        return WorstCases(x_worst, d_x, torch.add(self.best, d_x, alpha=self.lam), self.u, self.v, z)
+        return WorstCases(x_worst, d_x, torch.add(self.best, d_x, alpha=self.lam), u, self.v, z)
 
     def _subspace_stage(self, u: Tensor) -> Tensor | None:
-        """Climb over u, in place, at no cost; returns what the box adds to A u where the stage ends."""
+        """Climb over u, in place, at no cost; returns what brings x + A u into the box where the stage ends."""
         self._clamp_u(u)
         v = self._visit(u)
         if u.shape[1] == 0:
@@ -125,7 +169,7 @@ class _Climb:
         return v
 
     def _visit(self, u: Tensor) -> Tensor | None:
-        """Go to x + A u, moved into the box, and keep it where it is best; returns what the box added to A u."""
+        """Go to x + A u, moved into the box, and keep it where it is best; returns what brings it into the box."""
         if self.margins is None or self.free_only:
             if self.margins is not None:
                 u.copy_(self._free_part(u))
@@ -133,36 +177,38 @@ class _Climb:
             self._keep(self.path.value(), u, None)
             return None
         self.path.settle(u)
-        v = self._into_box(u @ self.metric.directions.T, torch.zeros_like(self.margins[0]))
-        cut = v.any(dim=1).nonzero()[:, 0]  # the rows which the box holds back
+        into = self._into_box(self.moves.held(u), torch.zeros_like(self.margins[0]))
+        cut = into.any(dim=1).nonzero()[:, 0]  # the rows which the box holds back
+        v = self.moves.across(into)
         self._keep(self.path.value(v, cut).sub(self._price(v)[0], alpha=self.lam), u, v)
-        return v
+        return into
 
-    def _full_stage(self, u: Tensor, v: Tensor | None, generator: torch.Generator | None) -> None:
-        """Climb over v from where the subspace stage ended, now with the distance term."""
+    def _full_stage(self, u: Tensor, into: Tensor | None, generator: torch.Generator | None) -> None:
+        """Climb over v = M into from where the subspace stage ended, now with the distance term."""
         d = self.x.shape[1]
-        free = u @ self.metric.directions.T if self.margins is not None else None
+        held = self.moves.held(u) if self.margins is not None else None
         if u.shape[1] == 0:  # there is no subspace to start from, and at x' = x the squared distance is flat
-            v = self._into_box(free, self._noise(d, self.search.noise / d**0.5, generator))
-            self.here = self.path.value(v).sub(self._price(v)[0], alpha=self.lam)
-        price = None if v is None else self._price(v)
-        v = self.path.zeros(d) if v is None else v
-        ascent = None if self.search.line_search else self.search.ascent(v, self.search.full_step)
+            into = self._into_box(held, self._noise(d, self.search.noise / d**0.5, generator))
+            self.here = self.path.value(into).sub(self._price(into)[0], alpha=self.lam)
+        price = None if into is None else self._price(into)
+        into = self.path.zeros(d) if into is None else into
+        ascent = None if self.search.line_search else self.search.ascent(into, self.search.full_step)
         moved = torch.zeros_like(self.current)
         best_v = self.v
         for _ in range(self.search.full_steps):
             slope = self.path.slope_v()
             if price is not None:
                 slope.sub_(price[1], alpha=2 * self.lam)
+            slope = self.moves.across(slope)
             if ascent is None:
-                v, objective = self._along_line(v, slope, price, free)
-                price = self._price(v)
+                into, objective = self._along_line(into, slope, price, held)
+                price = self._price(into)
             else:
                 ascent.climb(slope)
-                self._into_box(free, v)
-                price = self._price(v)
-                objective = self.path.value(v).sub(price[0], alpha=self.lam)
-            self._keep(objective, None, v)
+                self._into_box(held, into)
+                price = self._price(into)
+                objective = self.path.value(self.moves.across(into)).sub(price[0], alpha=self.lam)
+            self._keep(objective, None, self.moves.across(into))
             moved |= self.current
         if moved.any():
             torch.where(moved[:, None], u, self.u, out=self.u)  # u is the same in the whole stage
@@ -170,17 +216,17 @@ class _Climb:
             self.v = best_v
 
     def _along_line(
-        self, v: Tensor, slope: Tensor, price: tuple[Tensor, Tensor] | None, free: Tensor | None
+        self, into: Tensor, slope: Tensor, price: tuple[Tensor, Tensor] | None, held: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Go uphill from v to the best of three points of the line: its start, its far end inside the box, and the top
+        """Go uphill to the best of three points of the line: its start, its far end inside the box, and the top
         of the parabola through both. The path is cheap along a line, so this costs little more than the far end."""
         length = slope.norm(dim=1, keepdim=True).clamp_min_(torch.finfo(slope.dtype).tiny)
-        far = torch.addcdiv(v, slope, length, value=self.search.full_step * v.shape[1] ** 0.5)
-        self._into_box(free, far)
+        far = torch.addcdiv(into, slope, length, value=self.search.full_step * into.shape[1] ** 0.5)
+        self._into_box(held, far)
         self.path.start_line()
         d_x = self._price(far)[0]
-        end = self.path.value(far).sub(d_x, alpha=self.lam)
-        move = far.sub_(v)
+        end = self.path.value(self.moves.across(far)).sub(d_x, alpha=self.lam)
+        move = far.sub_(into)
         # Along the line d_X is the parabola near + t * more + t^2 * (d_x - near - more).
         near = torch.zeros_like(d_x) if price is None else price[0]
         more = torch.zeros_like(d_x) if price is None else 2 * (price[1] * move).sum(1)
@@ -189,7 +235,7 @@ class _Climb:
         t = torch.where(bend > 0, rise / (2 * bend), 1.0).clamp_(0.0, 1.0)
         inside = t < 1
         if not inside.any():
-            return torch.add(v, move), end
+            return torch.add(into, move), end
 
         def objective(t: Tensor) -> Tensor:
             return self.path.value_on_line(t).sub(near + t * (more + t * (d_x - near - more)), alpha=self.lam)
@@ -199,7 +245,7 @@ class _Climb:
         if beyond.any():
             t = torch.where(beyond, 1.0, t)
             top = objective(t)
-        return torch.addcmul(v, t[:, None], move), top
+        return torch.addcmul(into, t[:, None], move), top
 
     def _price(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """d_X of the move, (n,), and half its gradient, Sigma v: both from one projection, without a (d, d) product."""
@@ -234,23 +280,28 @@ class _Climb:
         x.copy_(self.x)
         return self.limits[0] - x, self.limits[1] - x
 
-    def _into_box(self, free: Tensor | None, v: Tensor) -> Tensor:
-        """Project x + free + v onto the box by changing v, in place; v stays exact where nothing is cut off."""
-        if self.margins is None or free is None:
+    def _into_box(self, held: Tensor | None, v: Tensor) -> Tensor:
+        """Project x + held + v onto the box by changing v, in place; v stays exact where nothing is cut off."""
+        if self.margins is None or held is None:
             return v
-        torch.maximum(v, self.margins[0] - free, out=v)
-        return torch.minimum(v, self.margins[1] - free, out=v)
+        torch.maximum(v, self.margins[0] - held, out=v)
+        return torch.minimum(v, self.margins[1] - held, out=v)
 
     def _u_limits(self) -> tuple[Tensor, Tensor] | None:
-        """How far u may go: the range of the sensitive coordinate over the box, and ``reach``."""
+        """How far u may go: the range of the sensitive coordinate over the domain, and ``reach``."""
         reach = self.search.reach
         if self.margins is None:
             return None if reach is None else (torch.full_like(self.u, -reach), torch.full_like(self.u, reach))
-        plus, minus = self.metric.directions.clamp(min=0), self.metric.directions.clamp(max=0)
+        assert self.limits is not None
+        plus, minus = self.moves.directions.clamp(min=0), self.moves.directions.clamp(max=0)
         down, up = self.margins
         low, high = self.path.zeros(self.u.shape[1]), self.path.zeros(self.u.shape[1])
         low.copy_(down @ plus + up @ minus)
         high.copy_(up @ plus + down @ minus)
+        if self.limits.free is not None and self.limits.free_low is not None and self.limits.free_high is not None:
+            z, freed = self.x @ self.limits.free, self.moves.freed
+            low[:, :freed], high[:, :freed] = self.limits.free_low - z, self.limits.free_high - z
+            low.clamp_(max=0), high.clamp_(min=0)  # a row outside the domain may stay where it is
         return (low, high) if reach is None else (low.clamp_min(-reach), high.clamp_max(reach))
 
     def _clamp_u(self, u: Tensor) -> None:
@@ -261,13 +312,13 @@ class _Climb:
     def _free_part(self, u: Tensor) -> Tensor:
         """As much of the move u, direction by direction, as stays inside the box without any correction."""
         assert self.margins is not None
-        directions = self.metric.directions
-        cut_off = self._into_box(u @ directions.T, torch.zeros_like(self.margins[0]))
+        freed, directions = self.moves.freed, self.moves.directions[:, self.moves.freed :]
+        cut_off = self._into_box(self.moves.held(u), torch.zeros_like(self.margins[0]))
         rows = cut_off.any(dim=1).nonzero()[:, 0]  # all others stay inside as they are
         if len(rows) == 0:
             return u
         down, up = (side.T[:, rows] for side in self.margins)  # (d, rows)
-        kept = u.T[:, rows]
+        kept = u.T[freed:, rows]
         for move, direction in zip(kept, directions.T):
             columns = direction.nonzero()[:, 0]
             along = direction[columns, None]
@@ -277,5 +328,5 @@ class _Climb:
             down.index_add_(0, columns, along * move, alpha=-1)
             up.index_add_(0, columns, along * move, alpha=-1)
         free = u.clone()
-        free[rows] = kept.T
+        free[rows, freed:] = kept.T
         return free

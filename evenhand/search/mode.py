@@ -119,17 +119,21 @@ def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None)
                 return None
         # Parameters and buffers are the very dictionaries of the model: a step of its optimiser is seen here too.
         other.__dict__.update(vars(module), _modules=children, training=False, _compiled_call_impl=None)
+        if "_original_forward" in vars(module):  # accelerate's: the twin runs the forward of its class
+            del other.__dict__["forward"], other.__dict__["_original_forward"]
         return other
 
     return of(model)
 
 
 def _has_twin(module: nn.Module) -> bool:
-    if isinstance(module, torch.jit.ScriptModule) or "forward" in vars(module):
+    wrapped = "_original_forward" in vars(module)
+    if isinstance(module, torch.jit.ScriptModule) or ("forward" in vars(module) and not wrapped):
         return False
     if type(module).__module__.startswith("torch.distributed"):  # wrappers that keep books about their parameters
         return False
-    own = [value for name, value in vars(module).items() if name not in _OF_EVERY_MODULE]
+    known = _OF_EVERY_MODULE | {"forward", "_original_forward"}
+    own = [value for name, value in vars(module).items() if name not in known]
     return not any(callable(value) and modules_in(value) for value in own)
 
 

@@ -73,7 +73,7 @@ class ModelView:
     def __call__(self, x: Tensor) -> Tensor:
         """The outputs of other rows, as many as x has: (n, d) -> (n, K)."""
         with self.autocast.on():
-            out = self.call(x.to(self.dtype).unflatten(1, self.shape) if len(self.shape) > 1 else x.to(self.dtype))
+            out = self.call(x.to(self.dtype).reshape(len(x), *self.shape))
         return self._outputs(out)
 
     def parameters(self) -> list[nn.Parameter]:

@@ -133,7 +133,9 @@ class SplitPath:
         if len(stale):
             z[stale] = torch.addmm(self.z[stale], u[stale], self.response.T)
         if v is not None:
-            stale = stale[v[stale].any(dim=1)]  # the large product only where there is something to multiply
+            stale = stale[
+                v[stale].any(dim=1).nonzero()[:, 0]
+            ]  # the large product only where there is something to multiply
             if len(stale):
                 z[stale] += v[stale] @ self.weight.T
         return z

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 
 Model = Callable[[Tensor], Tensor]
 Gain = Callable[[Tensor], Tensor]  # logits (n, K) -> (n,)
-Bounds = tuple[Any, Any] | None  # (low, high), each a scalar or (d,)
+Bounds = Box | tuple[Any, Any] | None  # the set of possible people: a Box, or (low, high), each a scalar or (d,)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class DistanceGain:
         if h.ndim == 2:
             return self.output_distance(self.h_x, h)
         each = self.output_distance(self.h_x.flatten(0, -2), h.flatten(0, -2))
-        return each.unflatten(0, h.shape[:-1]).flatten(1).mean(1)
+        return each.reshape(len(h), -1).mean(1)
 
     def at_x(self) -> Tensor:
         """d_Y(h(x), h(x)) = 0, without asking the model."""
@@ -79,11 +80,31 @@ def value_and_slope(gain: Gain, h: Tensor) -> tuple[Tensor, Tensor]:
     return value.detach(), slope
 
 
-def box(bounds: Bounds, x: Tensor) -> tuple[Tensor, Tensor] | None:
-    """The bounds as two tensors (d,) that fit x, or None."""
+class Limits(NamedTuple):
+    """A Box as a search on the device and in the dtype of x needs it: x' = M p + A z, low <= p <= high.
+
+    Binary columns and blocks count by their hull here.
+    """
+
+    low: Tensor  # (d,)
+    high: Tensor
+    free: Tensor | None = None  # A, (d, k)
+    free_low: Tensor | None = None  # (k,)
+    free_high: Tensor | None = None
+
+
+def box(bounds: Bounds, x: Tensor) -> Limits | None:
+    """The bounds as tensors that fit x, or None."""
     if bounds is None:
         return None
-    low, high = (torch.as_tensor(side, dtype=x.dtype, device=x.device) for side in bounds)
+    if isinstance(bounds, FreeBox):
+        inner = box(bounds.box, x)
+        assert inner is not None
+        free = (t.to(x.dtype).to(x.device) for t in (bounds.free, bounds.free_low, bounds.free_high))
+        return Limits(inner.low, inner.high, *free)
+    low, high = (torch.as_tensor(side).to(x.dtype) for side in bounds)  # first the dtype: not every device has float64
+    if low.device != high.device:
+        low, high = low.cpu(), high.cpu()
     for name, side in (("low", low), ("high", high)):
         if side.ndim > 1 or (side.ndim == 1 and side.shape[0] != x.shape[1]):
             raise ValueError(
@@ -91,4 +112,4 @@ def box(bounds: Bounds, x: Tensor) -> tuple[Tensor, Tensor] | None:
             )
     if not (low <= high).all():
         raise ValueError("bounds: low must not exceed high, and neither may be NaN")
-    return low.expand(x.shape[1]), high.expand(x.shape[1])
+    return Limits(low.to(x.device).expand(x.shape[1]), high.to(x.device).expand(x.shape[1]))

@@ -27,7 +27,7 @@ from evenhand.variations import Variations
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
-RHOS = {"sensei": (0.3, 1.0, 3.0), "clp": (1.0, 3.0, 10.0), "sensr": (0.0,), "plain": (0.0,)}
+RHOS = {"sensei": (0.3, 1.0), "clp": (0.3, 1.0), "sensr": (0.0,), "plain": (0.0,)}
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         swaps: Swaps | None = None,
         method: str = "sensei",
         *,
-        mentions: tuple[Sequence[str], Sequence[Any]] | None = None,
+        mentions: tuple[Sequence[str], Any] | None = None,
         rho: float | str = "auto",
         eps: float = 1.0,
         k: int = 25,

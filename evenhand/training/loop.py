@@ -16,7 +16,8 @@ from evenhand import ranks
 from evenhand.objectives.batch import Batch, Objective
 from evenhand.training import checkpoints
 from evenhand.training.batches import balanced_batches, sampled, streamed, uniform_batches
-from evenhand.training.state import History, Run, identity_of, restore, weights
+from evenhand.training.identity import Identity
+from evenhand.training.state import History, MakeOptimizer, Run, agree_on_data, identity_of, restore, weights
 from evenhand.training.streams import Stream
 
 __all__ = ["History", "TrainingDiverged", "balanced_batches", "threads_for", "train", "uniform_batches"]
@@ -41,6 +42,7 @@ def train(
     sample_weight: Tensor | None = None,
     warm_up: float = 0.0,
     decay: bool = True,
+    optimizer: MakeOptimizer | None = None,
     validation: tuple[Tensor, Tensor] | None = None,
     patience: int | None = None,
     evaluate_every: int | None = None,
@@ -49,10 +51,13 @@ def train(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int | None = None,
     resume: bool = False,
+    known_as: Any = None,
 ) -> History:
     """Minimise ``objective(model, batch)`` with Adam on class-balanced mini-batches; the model is changed in place.
 
-    The learning rate decays to zero along a cosine (``decay``). The first ``warm_up`` share of the steps is plain
+    The learning rate decays to zero along a cosine (``decay``). ``optimizer`` makes another optimizer than Adam from
+    the parameters, for example ``partial(torch.optim.SGD, momentum=0.9)``; parameters that the objective itself has are
+    among them. The first ``warm_up`` share of the steps is plain
     training. With ``validation`` the *whole* objective, fairness included, is evaluated on it every
     ``evaluate_every`` steps; the best weights are kept, and ``patience`` evaluations without improvement end the run.
     Labels are class numbers when ``balanced``, anything the loss takes otherwise. A non-finite value stops with
@@ -62,7 +67,9 @@ def train(
     anew when it ends (see evenhand/training/streams.py).
 
     ``checkpoint`` names a file that holds the whole run, written every ``checkpoint_every`` steps; with ``resume`` a
-    run goes on from it, to the same bits as if it had never stopped, or starts where there is none.
+    run goes on from it, to the same bits as if it had never stopped, or starts where there is none. The file must be of
+    this very run: settings, data, start weights, objective and seeds are compared; seed the model that is built, so
+    that a program started anew begins alike. What a stream holds cannot be compared: say it with ``known_as``.
 
     Under ``torchrun`` (see evenhand/ranks.py) each rank takes its part of every batch, and all ranks hold the
     same weights and the same lam.
@@ -72,17 +79,26 @@ def train(
     evaluate_every = evaluate_every or max(1, steps // 20)
     checkpoint_every = checkpoint_every or evaluate_every
     warm_up_steps = round(warm_up * steps)
-    run = Run.start(model, objective, lr, generator)
-    identity: dict[str, Any] = {"steps": steps, "batch_size": batch_size, "lr": lr, "balanced": balanced}
-    identity |= {"warm_up": warm_up, "decay": decay, "patience": patience, "evaluate_every": evaluate_every}
-    identity |= {"validation": None if validation is None else len(validation[0])}
-    identity |= identity_of(run, x, y, sample_weight)
+    run = Run.start(model, objective, lr, generator, optimizer)
+    identity: Identity = {}
+    if checkpoint is not None:
+        settings: dict[str, Any] = {
+            "steps": steps,
+            "batch_size": batch_size,
+            "lr": lr,
+            "balanced": balanced,
+            "warm_up": warm_up,
+        }
+        settings |= {"decay": decay, "patience": patience, "evaluate_every": evaluate_every, "validation": validation}
+        settings |= {"optimizer": optimizer, "known_as": known_as}
+        identity = identity_of(run, x, y, sample_weight, settings)
     if resume and checkpoint is not None:
         run.resume(checkpoint, identity)
     if y is None:
         batches = streamed(x, model, run.step)
     else:
         assert isinstance(x, Tensor)
+        agree_on_data(x, y, sample_weight)
         draw = balanced_batches if balanced else uniform_batches
         batches = sampled(x, y, draw(y, batch_size, steps - run.step, sample_weight, run.generator))
     report = _reporter(progress)
@@ -92,7 +108,7 @@ def train(
             model.train()
             objective.train()
             for group in run.optimizer.param_groups:
-                group["lr"] = lr * (_cosine(step, steps) if decay else 1.0)
+                group["lr"] = group["initial_lr"] * (_cosine(step, steps) if decay else 1.0)
             value = objective.plain(model, batch) if step < warm_up_steps else objective(model, batch)
             reached = ranks.mean_over_ranks(value.item(), share)
             if not math.isfinite(reached):
@@ -100,7 +116,7 @@ def train(
                 raise TrainingDiverged(_why(batch, reached, step + 1, steps, history.steps))
             run.optimizer.zero_grad(set_to_none=True)
             (value if share == 1.0 else value * share).backward()  # type: ignore[no-untyped-call]
-            ranks.sum_gradients(model.parameters())
+            ranks.sum_gradients(p for group in run.optimizer.param_groups for p in group["params"])
             run.optimizer.step()
             run.step = step + 1
             if run.step % evaluate_every == 0 or run.step == steps:

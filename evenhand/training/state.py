@@ -6,7 +6,9 @@ import copy
 import math
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,8 +17,10 @@ from torch import Tensor, nn
 from evenhand import ranks
 from evenhand.objectives.batch import Objective
 from evenhand.training import checkpoints
+from evenhand.training.identity import Identity, differences, digest, identity
 from evenhand.training.streams import Stream
 
+MakeOptimizer = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]  # groups of parameters, each with its lr
 Weights = tuple[dict[str, Any], dict[str, Any]]  # state of the model, state of the objective
 
 
@@ -47,12 +51,22 @@ class Run:
     history: History = field(default_factory=History)
 
     @classmethod
-    def start(cls, model: nn.Module, objective: Objective, lr: float, generator: torch.Generator | None) -> Run:
+    def start(
+        cls,
+        model: nn.Module,
+        objective: Objective,
+        lr: float,
+        generator: torch.Generator | None,
+        make: MakeOptimizer | None = None,
+    ) -> Run:
         device = next((p.device for p in model.parameters()), torch.device("cpu"))
         if ranks.world() > 1:  # all ranks start alike, whatever their seeds
             generator = generator or torch.Generator(device).manual_seed(torch.initial_seed())
             ranks.agree(model, objective, generator, *_parts(objective, torch.Generator).values())
-        optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=device.type == "cpu" and _fusable(model))
+        groups = [{"params": list(model.parameters()), "lr": lr}, *objective.groups()]
+        groups = [{**group, "initial_lr": group["lr"]} for group in groups if group["params"]]
+        make = make or partial(torch.optim.Adam, fused=device.type == "cpu" and _fusable(model))
+        optimizer = make(groups)
         now = weights(model, objective)
         return cls(model, objective, optimizer, generator, now, now)
 
@@ -61,7 +75,7 @@ class Run:
         if value < self.best_value:
             self.best_value, self.best, self.waited, self.history.best_step = value, self.good, 0, self.step
 
-    def save(self, path: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+    def save(self, path: str | os.PathLike[str], identity: Identity) -> None:
         if not ranks.is_main():
             return
         history = vars(self.history) | {"records": self.history.records}
@@ -84,20 +98,17 @@ class Run:
             },
         )
 
-    def resume(self, path: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+    def resume(self, path: str | os.PathLike[str], identity: Identity) -> None:
         """Go on from the file, if there is one; it must be of this very run."""
         data = ranks.broadcast_bytes(checkpoints.read_bytes(path) if ranks.is_main() else None)
         if data is None:
             return
         state = checkpoints.parse(data, path)
-        theirs = state.get("identity", {})
-        other = [name for name in {**theirs, **identity} if theirs.get(name) != identity.get(name)]
+        other = differences(state.get("identity", {}), identity)
         if other:
             raise checkpoints.CheckpointError(
-                f"{os.fspath(path)} is the checkpoint of another run: "
-                + ", ".join(
-                    f"{name} was {_short(theirs.get(name))} and is {_short(identity.get(name))}" for name in other
-                )
+                f"{os.fspath(path)} is the checkpoint of another run: {', '.join(other[:5])}"
+                + (f" and {len(other) - 5} more" if len(other) > 5 else "")
                 + "; give this run a file of its own"
             )
         self.step, self.finished = state["step"], state["finished"]
@@ -142,31 +153,22 @@ def _optimizers(objective: nn.Module) -> dict[str, torch.optim.Optimizer]:
     return _parts(objective, torch.optim.Optimizer)
 
 
-def identity_of(run: Run, x: Tensor | Stream, y: Tensor | None, weight: Tensor | None) -> dict[str, Any]:
-    """What makes a run this run: data, model and objective, in short."""
-    if isinstance(x, Tensor) and y is not None:
-        data: Any = [
-            list(x.shape),
-            str(x.dtype),
-            *(_crc(t) for t in (x[:1], x[-1:], y)),
-            weight is not None and _crc(weight),
-        ]
-        if len({row[0] for row in ranks.gather([zlib.crc32(repr(data).encode())])}) > 1:
-            raise ValueError("the ranks hold different data; give every rank the same x and y, or each its own stream")
-    else:
-        data = "stream"
-    shapes = [f"{name} {tuple(t.shape)} {t.dtype}" for name, t in run.model.state_dict().items()]
-    return {"data": data, "model": shapes, "objective": [type(run.objective).__name__, *run.objective.state_dict()]}
+def identity_of(
+    run: Run, x: Tensor | Stream, y: Tensor | None, weight: Tensor | None, settings: dict[str, Any]
+) -> Identity:
+    """Settings, data, the weights that training starts from, the objective with all it holds, and the seeds."""
+    data: Any = [x, y, weight] if isinstance(x, Tensor) else "stream"
+    model = dict(run.model.state_dict())
+    return identity(**settings, data=data, model=model, objective=run.objective, batches=run.generator)
 
 
-def _crc(values: Tensor) -> int:
-    plain = values.detach().cpu().contiguous().reshape(-1)
-    return zlib.crc32(plain.view(torch.uint8).numpy().data) if plain.numel() else 0
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:97] + "..."
+def agree_on_data(*tensors: Tensor | None) -> None:
+    """Over several ranks: an error unless all of them hold the same tensors."""
+    if ranks.world() == 1:
+        return
+    told = repr([None if t is None else digest(t) for t in tensors])
+    if len({row[0] for row in ranks.gather([zlib.crc32(told.encode())])}) > 1:
+        raise ValueError("the ranks hold different data; give every rank the same x and y, or each its own stream")
 
 
 def _fusable(model: nn.Module) -> bool:

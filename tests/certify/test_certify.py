@@ -355,3 +355,36 @@ def test_progress_goes_to_stderr_only_when_asked(capsys):
     shown = capsys.readouterr()
     assert "R_high" in shown.err
     assert shown.out == ""
+
+
+def test_linear_model_on_a_freed_domain_is_exact():
+    """The coordinate along the free direction runs over its own range although the single columns end before:
+    R = (sqrt(E s^2) + slope across * sqrt(eps))^2 with s the response to the farther end of that range."""
+    along, across = torch.tensor([0.6, 0.8]).double(), torch.tensor([-0.8, 0.6]).double()
+    metric = FairMetric(along[:, None])
+    x = torch.tensor(people(200)) * 0.1
+    domain = Box([-3.0, -3.0], [3.0, 3.0]).freed(metric.directions, torch.stack([-2 * along, 2 * along]))
+    found = certify(linear_model(), x, metric, EPS, domain, x_tune=torch.tensor(people(40, 1)) * 0.1, **QUICK)
+    weight = torch.tensor([A, C]).double()
+    s = (weight @ along).abs() * (2 + (x @ along).abs())
+    expected = float((s.square().mean().sqrt() + (weight @ across).abs() * EPS**0.5) ** 2)
+    assert found.r_low <= expected * 1.0001
+    assert expected <= found.r_high * 1.0001
+    assert found.r_high <= 1.1 * found.r_low
+    narrow = certify(linear_model(), x, metric, EPS, domain.box, x_tune=torch.tensor(people(40, 1)) * 0.1, **QUICK)
+    assert narrow.r_low > 0
+
+
+def test_no_point_of_a_freed_domain_is_above_the_bound_of_a_net():
+    model, x = net().double(), torch.tensor(net_people(30))
+    metric = FairMetric(torch.tensor([[1.0, 0.0], [0.0, 0.8], [0.0, -0.6]]).double())
+    domain = Box(-torch.ones(3), torch.ones(3), binary=[0]).freed(metric.directions, 2 * x)
+    assert domain.high[1] > 1.2  # wider than the box
+    found = certify(model, x, metric, EPS, domain, x_tune=torch.tensor(net_people(30, 1)), **QUICK)
+    searched = audit(model, x, metric, EPS, domain)
+    assert searched.r_low <= found.r_high
+    tried = domain.round(4 * torch.randn(4000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
+    with torch.no_grad():
+        d_y = (model(x)[:, None] - model(tried)[None]).square().mean(-1)
+    d_x = metric.pairwise(x, tried)
+    assert float((d_y - found.lam * d_x).amax(1).mean() + found.lam * EPS) <= found.r_high

@@ -41,7 +41,7 @@ def test_sensitive_by_name_by_function_or_by_value_is_the_same():
     X, y = biased(300)
     by_name = make(sensitive=["group"], steps=30).fit(X, y).predict_proba(X)
     by_function = make(sensitive=lambda X: X["group"], steps=30).fit(X, y).predict_proba(X)
-    by_value = make(steps=30).fit(X, y, sensitive=X["group"].to_numpy()).predict_proba(X)
+    by_value = make(steps=30).fit(X, y, sensitive_features=X["group"].to_numpy()).predict_proba(X)
     np.testing.assert_array_equal(by_name, by_function)
     np.testing.assert_array_equal(by_name, by_value)
 
@@ -50,13 +50,15 @@ def test_order_of_rows_and_rows_of_weight_zero_do_not_matter():
     """The attribute follows its row wherever the training puts it."""
     X, y = biased(300)
     group = X["group"].to_numpy()
-    plain = make(steps=30).fit(X, y, sensitive=group).predict_proba(X)
+    plain = make(steps=30).fit(X, y, sensitive_features=group).predict_proba(X)
     order = np.random.default_rng(0).permutation(300)
-    turned = make(steps=30).fit(X.iloc[order], y[order], sensitive=group[order]).predict_proba(X)
+    turned = make(steps=30).fit(X.iloc[order], y[order], sensitive_features=group[order]).predict_proba(X)
     np.testing.assert_array_equal(plain, turned)
     double, weight = pd.concat([X, X], ignore_index=True), np.r_[np.ones(300), np.zeros(300)]
-    weighted = make(steps=30).fit(double, np.r_[y, y], weight, sensitive=np.r_[group, 1 - group]).predict_proba(X)
-    held = make(steps=30).fit(X, y, np.ones(300), sensitive=group).predict_proba(X)
+    weighted = (
+        make(steps=30).fit(double, np.r_[y, y], weight, sensitive_features=np.r_[group, 1 - group]).predict_proba(X)
+    )
+    held = make(steps=30).fit(X, y, np.ones(300), sensitive_features=group).predict_proba(X)
     np.testing.assert_allclose(weighted, held, atol=1e-6)
 
 
@@ -70,7 +72,7 @@ def test_several_classes_and_attributes():
     X, _ = biased(300)
     y = np.digitize(X["merit"], [-0.5, 0.5])
     region = np.arange(300) % 3
-    model = make(steps=200).fit(X, y, sensitive=pd.DataFrame({"group": X["group"], "region": region}))
+    model = make(steps=200).fit(X, y, sensitive_features=pd.DataFrame({"group": X["group"], "region": region}))
     assert model.predict_proba(X).shape == (300, 3)
     assert [len(g) for g in model.groups_] == [2, 3]
     assert model.score(X, y) > 0.6

@@ -23,3 +23,12 @@ def test_the_same_for_a_module_that_does_not_begin_with_a_linear_layer():
     own = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 2))
     model = ProjectClassifier(METRIC, module=own, **SMALL).fit(X, Y)
     np.testing.assert_allclose(model.decision_function(X), model.decision_function(MOVED), atol=1e-4)
+
+
+def test_a_second_fit_from_where_it_was_projects_too():
+    for own in (None, nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 2))):
+        model = ProjectClassifier(METRIC, hidden=(8,), module=own, warm_start=True, **SMALL).fit(X, Y)
+        before = model.score(X, Y)
+        model.fit(X, Y)
+        np.testing.assert_allclose(model.decision_function(X), model.decision_function(MOVED), atol=1e-4)
+        assert model.score(X, Y) >= before - 0.05

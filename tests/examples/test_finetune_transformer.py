@@ -23,9 +23,21 @@ def example():
     return load("finetune_transformer")
 
 
+def test_the_fairness_term_starts_after_the_warm_up_however_few_the_steps(example, monkeypatch):
+    learned = []
+    face = example.fair_metrics.face
+    monkeypatch.setattr(example.fair_metrics, "face", lambda *a: learned.append(1) or face(*a))
+    comments = example.templates(40, seed=0)
+    encoder, tokenizer = example.tiny_bert(comments.texts)
+    seen = example.TokenSwap(list(comments.groups.columns))(comments.texts)
+    model = example.PooledClassifier(encoder, tokenizer, hidden=8)
+    example.finetune(model, comments.texts, comments.y, seen, rho=1.0, k=2, steps=7, batch_size=8)
+    assert learned  # it starts at step 2, no multiple of the 25 steps after which it is learned anew
+
+
 @pytest.mark.slow
 def test_fine_tuning_learns_and_versions_are_treated_more_alike(example):
-    scores = example.main(n=300, steps=120)
+    scores = example.main("tiny", n=300, steps=120)
     plain, fair = scores["plain"], scores["SenSeI"]
     assert plain["last loss"] < 0.6 * plain["first loss"]
     assert plain["BA"] > 0.8

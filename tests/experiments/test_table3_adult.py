@@ -46,6 +46,15 @@ def test_scores_of_known_models(table3):
     assert by_marriage["Gap_R RMS"] == pytest.approx(np.sqrt((gaps**2).mean()), abs=1e-5)
 
 
+def test_the_authors_second_weight_column_adds_a_direction(table3):
+    train = table3.adult(0).train.X.iloc[:2000]
+    three, four = table3.metric(train), table3.metric(train, directions=4)
+    assert (three.directions.shape[1], four.directions.shape[1]) == (3, 4)
+    np.testing.assert_allclose(four.directions[:, :3], three.directions, atol=1e-6)
+    assert not four.directions[train.columns.get_loc("sex"), 3].abs() > 1e-6  # the regression does not see sex
+    np.testing.assert_array_equal(four.directions, table3.metric(train, directions=4).directions)
+
+
 def test_finished_runs_are_not_made_again(table3, tmp_path):
     made = []
 

@@ -81,15 +81,6 @@ def test_the_inner_model_can_be_given():
     assert np.abs(strong.attribute_models[0].estimator.coef_).max() < 1e-2
 
 
-def test_the_authors_second_weight_column_adds_a_direction():
-    X, _ = frame()
-    three = from_classifier(X, ["sex"], ["sex"])
-    four = from_classifier(X, ["sex"], ["sex"], both_weight_columns=True)
-    assert four.directions.shape[1] == three.directions.shape[1] + 1
-    again = from_classifier(X, ["sex"], ["sex"], both_weight_columns=True)
-    assert torch.equal(four.directions, again.directions)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

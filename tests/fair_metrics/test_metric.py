@@ -137,3 +137,11 @@ def test_directions_in_a_file_are_orthonormal(tmp_path, directions):
     np.savez(tmp_path / "m.npz", directions=np.array(directions))
     with pytest.raises(ValueError, match="not orthonormal"):
         FairMetric.load(tmp_path / "m.npz")
+
+
+def test_half_precision_does_not_bend_the_directions():
+    metric = FairMetric(torch.randn(7, 2, generator=torch.Generator().manual_seed(0)))
+    exact = metric.directions.clone()
+    for dtype in (torch.float16, torch.bfloat16):
+        assert torch.equal(metric.to(dtype).directions, exact)
+    assert metric.double().directions.dtype == torch.float64

@@ -32,5 +32,5 @@ def fitted():
         (OneHotEncoder(sparse_output=False), ["job", "sex"]),
     )
     metric = FairMetric(np.eye(6)[:, 4:])
-    model = Pipeline([("encode", encode), ("model", SenSeIClassifier(metric, (8,), steps=15, random_state=0))])
+    model = Pipeline([("encode", encode), ("model", SenSeIClassifier(metric, hidden=(8,), steps=15, random_state=0))])
     return model.fit(frame, y), frame

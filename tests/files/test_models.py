@@ -24,6 +24,7 @@ from evenhand import (
     SenSeIRegressor,
     SenSRClassifier,
 )
+from evenhand.domain import Box, FreeBox
 from evenhand.files import FORMAT, ModelFileError, load, load_metadata, save
 from evenhand.regularizer import ratio_rule
 
@@ -45,17 +46,17 @@ class Boom:
 @pytest.mark.parametrize(
     "estimator",
     [
-        SenSeIClassifier(METRIC, (5,), steps=10, search=GradientSearch(starts=2), lam_rule=ratio_rule()),
-        SenSeIClassifier(FairMetric(sigma=np.diag([1.0, 2.0, 0.0])), (5, 4), steps=10, bounds=(-9.0, 9.0)),
-        SenSeIClassifier(lambda X: METRIC, (5,), steps=10, bounds=None),
-        SenSRClassifier(METRIC, (5,), steps=10),
-        ProjectClassifier(METRIC, (5,), steps=10),
-        ERMClassifier((5,), steps=10, random_state=np.random.RandomState(0)),
+        SenSeIClassifier(METRIC, hidden=(5,), steps=10, search=GradientSearch(starts=2), lam_rule=ratio_rule()),
+        SenSeIClassifier(FairMetric(sigma=np.diag([1.0, 2.0, 0.0])), hidden=(5, 4), steps=10, bounds=(-9.0, 9.0)),
+        SenSeIClassifier(lambda X: METRIC, hidden=(5,), steps=10, bounds=None),
+        SenSRClassifier(METRIC, hidden=(5,), steps=10),
+        ProjectClassifier(METRIC, hidden=(5,), steps=10),
+        ERMClassifier(hidden=(5,), steps=10, random_state=np.random.RandomState(0)),
         ERMClassifier(
             module=nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Dropout(0.1), nn.Linear(4, 2)),
             steps=10,
         ),
-        SenSeIRegressor(METRIC, (5,), steps=10),
+        SenSeIRegressor(METRIC, hidden=(5,), steps=10),
     ],
     ids=lambda e: type(e).__name__,
 )  # fmt: skip
@@ -73,10 +74,31 @@ def test_round_trip_is_exact(estimator, tmp_path):
     assert load_metadata(tmp_path / "m.evenhand") == {"note": "ä"}
 
 
+def test_the_domain_and_the_multipliers_come_back(tmp_path):
+    """Bounds as they were used: binary columns, blocks, free directions; and where certified training ended."""
+    box = Box([-9.0, 0.0, -9.0], [9.0, 1.0, 9.0], binary=[1])
+    table = X.copy()
+    table[:, 1] = table[:, 1] > 0
+    model = SenSeIClassifier(METRIC, hidden=(4,), steps=5, bounds=box, certified=1.0, random_state=0).fit(table, Y)
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.bounds_.binary == again.bounds.binary == (1,)
+    assert torch.equal(again.bounds_.high, box.high)
+    for one, other in zip(again.multipliers_.tensors(), model.multipliers_.tensors(), strict=True):
+        assert torch.equal(one, other)
+    save(
+        SenSeIClassifier(METRIC, hidden=(4,), steps=5, random_state=0).fit(table, Y).set_params(bounds=None),
+        tmp_path / "n",
+    )
+    free = load(tmp_path / "n").bounds_
+    assert isinstance(free, FreeBox)
+    assert free.contains(torch.tensor(table).double()).all()
+
+
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7]])
 def test_labels_keep_their_type(labels, tmp_path):
     y = np.array(labels)[Y]
-    model = ERMClassifier((4,), steps=3, random_state=0).fit(X, y)
+    model = ERMClassifier(hidden=(4,), steps=3, random_state=0).fit(X, y)
     save(model, tmp_path / "m.evenhand")
     again = load(tmp_path / "m.evenhand")
     assert again.classes_.dtype == model.classes_.dtype
@@ -92,7 +114,7 @@ def test_pipeline_with_preprocessing(fitted, tmp_path):
 
 
 def test_the_same_model_gives_the_same_bytes(tmp_path):
-    model = ERMClassifier((4,), steps=3, random_state=0).fit(X, Y)
+    model = ERMClassifier(hidden=(4,), steps=3, random_state=0).fit(X, Y)
     for name in ("a", "b"):
         save(model, tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -120,14 +142,14 @@ def test_save_refuses_what_it_cannot_keep(tmp_path):
         save(ERMClassifier(), tmp_path / "m")
     with pytest.raises(TypeError, match="estimator of evenhand"):
         save(nn.Linear(2, 2), tmp_path / "m")
-    model = SenSeIClassifier(METRIC, (4,), steps=3, lam_rule=lambda lam, d, eps: lam).fit(X, Y)
+    model = SenSeIClassifier(METRIC, hidden=(4,), steps=3, lam_rule=lambda lam, d, eps: lam).fit(X, Y)
     with pytest.raises(ValueError, match=r"lam_rule=.* cannot be saved without pickle"):
         save(model, tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    model = ERMClassifier((4,), steps=3, random_state=0).fit(X, Y)
+    model = ERMClassifier(hidden=(4,), steps=3, random_state=0).fit(X, Y)
     save(model, tmp_path / "m")
     before = (tmp_path / "m").read_bytes()
 
@@ -144,7 +166,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     path = tmp_path_factory.mktemp("sound") / "m.evenhand"
-    save(SenSeIClassifier(METRIC, (4,), steps=5, random_state=0).fit(X, Y), path)
+    save(SenSeIClassifier(METRIC, hidden=(4,), steps=5, random_state=0).fit(X, Y), path)
     return path
 
 
@@ -239,9 +261,10 @@ def tampered(sound, path, **tensors):
         ({"metric__directions": torch.ones(3, 1, dtype=torch.int64)}, "directions"),
         ({"metric__factor": torch.zeros(3, 4)}, "factor has shape"),
         ({"metric__factor": torch.full((3, 3), torch.inf)}, "factor holds NaN or infinite"),
-        ({"bounds__low": torch.full((3,), 9.0)}, "above its upper"),
-        ({"bounds__high": torch.full((3,), torch.nan)}, "upper bound holds NaN"),
-        ({"bounds__low": torch.zeros(2)}, r"bounds .* the model for 3"),
+        ({"bounds__low": torch.full((3,), 9.0).double()}, "low <= high"),
+        ({"bounds__high": torch.full((3,), torch.nan).double()}, "must be finite"),
+        ({"bounds__low": torch.zeros(2).double()}, "bounds must hold one number of type float64 for each column"),
+        ({"bounds__low": torch.zeros(3)}, "bounds must hold one number of type float64 for each column"),
     ],
 )
 def test_unsound_numbers_are_refused(sound, tmp_path, tensors, why):

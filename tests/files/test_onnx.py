@@ -29,7 +29,7 @@ def test_adult_with_text_categories_and_missing_values(tmp_path):
     schema = Schema.infer(frame, "income", ["sex", "race"])
     clean, y = schema.apply(frame), schema.codes(frame)
     encoder = make_encoder(schema).fit(clean.iloc[:8000])
-    net = ERMClassifier((20,), steps=40, random_state=0).fit(encode(encoder, clean.iloc[:8000]), y[:8000])
+    net = ERMClassifier(hidden=(20,), steps=40, random_state=0).fit(encode(encoder, clean.iloc[:8000]), y[:8000])
     model = Pipeline([("encode", encoder), ("model", net)])
     export_onnx(model, tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"))
@@ -65,14 +65,16 @@ def test_layers(layers, tmp_path):
 
 
 def test_regressor_and_other_encoders(tmp_path):
-    regressor = SenSeIRegressor(FairMetric([[0.0], [0.0], [1.0]]), (4,), steps=5, random_state=0).fit(X, X[:, 0] * 1000)
+    regressor = SenSeIRegressor(FairMetric([[0.0], [0.0], [1.0]]), hidden=(4,), steps=5, random_state=0).fit(
+        X, X[:, 0] * 1000
+    )
     export_onnx(regressor, tmp_path / "r.onnx")
     assert np.allclose(run(tmp_path / "r.onnx", {"x": X})[0], regressor.predict(X), rtol=1e-5, atol=1e-3)
     frame = pd.DataFrame({"a": X[:, 0] * 1e4, "b": X[:, 1], "code": np.arange(60) % 3})
     encode_all = make_column_transformer(
         (RobustScaler(), ["a"]), (MinMaxScaler((-1, 1), clip=True), ["b"]), (OrdinalEncoder(), ["code"])
     )
-    model = make_pipeline(encode_all, ERMClassifier((4,), steps=5, random_state=0)).fit(frame, Y)
+    model = make_pipeline(encode_all, ERMClassifier(hidden=(4,), steps=5, random_state=0)).fit(frame, Y)
     export_onnx(model, tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"))
     other = frame.assign(b=frame["b"] * 9)  # beyond the range: clipped in both
@@ -81,7 +83,7 @@ def test_regressor_and_other_encoders(tmp_path):
 
 def test_what_cannot_be_exported_is_named(tmp_path):
     with pytest.raises(OnnxExportError, match="single ColumnTransformer"):
-        export_onnx(make_pipeline(PCA(2), ERMClassifier((4,), steps=2)).fit(X, Y), tmp_path / "m")
+        export_onnx(make_pipeline(PCA(2), ERMClassifier(hidden=(4,), steps=2)).fit(X, Y), tmp_path / "m")
     gelu = ERMClassifier(module=nn.Sequential(nn.Linear(3, 2), nn.GELU()), steps=2).fit(X, Y)
     with pytest.raises(OnnxExportError, match="GELU"):
         export_onnx(gelu, tmp_path / "m")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenhand import FairMetric, GradientSearch, SenSeIClassifier
+from evenhand import Box, FairMetric, GradientSearch, SenSeIClassifier
 from evenhand.files.parameters import read_parameters, write_parameters
 from evenhand.output_distances import total_variation
 from evenhand.regularizer import gradient_rule, ratio_rule
@@ -25,6 +25,7 @@ def again(**given):
         {"lam_rule": ratio_rule(low=0.5)},
         {"lam_rule": gradient_rule(0.125)},
         {"output_distance": total_variation},
+        {"class_weight": {"no": 1.0, "yes": 2.5}},
     ],
     ids=str,
 )
@@ -41,6 +42,14 @@ def test_arrays_come_back_as_tensors():
     found = again(bounds=(low, high))["bounds"]
     assert torch.equal(found[0], low)
     assert np.array_equal(found[1], high)
+
+
+def test_a_box_comes_back_with_its_discrete_columns_and_what_training_alone_used_does_not():
+    box = Box([0.0, 0.0], [1.0, 2.0], binary=[0])
+    found = again(bounds=box, optimizer=torch.optim.SGD, callbacks=[print])
+    assert found["bounds"].binary == (0,)
+    assert torch.equal(found["bounds"].high, box.high)
+    assert found["optimizer"] is found["callbacks"] is None
 
 
 def test_what_only_a_pickle_could_keep_is_named():

@@ -26,7 +26,7 @@ def make(**options):
     return SenSeIClassifier(METRIC, **{**settings, **options})
 
 
-SCORES = {"unfairness": SearchedUnfairness(0.01, rows=50, prices=4)}
+SCORES = {"unfairness": SearchedUnfairness(0.01, rows=50)}
 
 
 def sweep(directory=None, **options):

@@ -4,12 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from evenhand.bounds.quadratic_dual import Multipliers
-from evenhand.certify.certify import certify
 from evenhand.domain import Box
-from evenhand.estimators import SenSeIClassifier
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.objectives.certified import CertifiedRegularizer, certified_fine_tune
+from evenhand.objectives.batch import Batch
+from evenhand.objectives.certified import Certified, CertifiedRegularizer
 
 METRIC = FairMetric(torch.tensor([[1.0], [0.0], [0.0]]))
 BOX = Box(-torch.ones(3), torch.ones(3), binary=[0])
@@ -59,40 +57,17 @@ def test_the_value_is_an_upper_bound_and_has_the_right_gradient():
     assert abs(slope - weight.grad.norm().item()) < 0.15 * weight.grad.norm().item()
 
 
-def _odd(m):
-    return Multipliers(m.lam, [torch.cat([e, e]) for e in m.eta], m.gam, m.th)
-
-
-def test_fine_tuning_lowers_the_certified_bound_and_keeps_some_accuracy():
+def test_the_objective_is_the_loss_plus_the_bound_of_some_people():
     model = plain_net()
-    x, y = data(600, 0)
-    held_out, _ = data(100, 2)
-    tuning, _ = data(40, 3)
-    quick = {"tune_steps": 60, "tune_rows": 20}
-    before = certify(model, held_out, METRIC, 0.01, BOX, x_tune=tuning, **quick)
-    multipliers = certified_fine_tune(model, x, y, METRIC, 0.01, BOX, rho_c=1.0, steps=120, lr=1e-2)
-    after = certify(model, held_out, METRIC, 0.01, BOX, x_tune=tuning, **quick)
-    assert after.r_high < 0.3 * before.r_high
-    # from where training left off the tuning ends no higher, and the lower bound stays below
-    warm = certify(model, held_out, METRIC, 0.01, BOX, x_tune=tuning, start=multipliers, **quick)
-    assert after.r_low <= warm.r_high <= 1.1 * after.r_high
-    # multipliers of a net of another shape are left alone
-    other = certify(plain_net(), held_out[:20], METRIC, 0.01, BOX, x_tune=tuning, start=_odd(multipliers), **quick)
-    assert other.r_low <= other.r_high
-    with torch.no_grad():
-        accuracy = (model(x).argmax(1) == y).float().mean().item()
-    assert accuracy > 0.6
-
-
-def test_the_estimator_fine_tunes_when_asked():
-    x, y = data(300, 0)
-    settings = {"hidden": (6,), "rho": 1.0, "eps": 0.01, "bounds": BOX, "random_state": 0, "steps": 60, "lr": 1e-2}
-    plain = SenSeIClassifier(METRIC, **settings).fit(x.numpy(), y.numpy())
-    tuned = SenSeIClassifier(METRIC, **settings, certified=5.0).fit(x.numpy(), y.numpy())
-    held_out, tuning = data(60, 2)[0], data(30, 3)[0]
-    given = {"eps": 0.01, "bounds": BOX, "x_tune": tuning, "tune_steps": 40, "tune_rows": 15}
-    assert certify(tuned, held_out, **given).r_high < certify(plain, held_out, **given).r_high
-    with pytest.raises(ValueError, match="certified=None"):
-        SenSeIClassifier(METRIC, **{**settings, "bounds": None}, certified=1.0).fit(x.numpy(), y.numpy())
-    tuned.set_params(certified=None).fit(x.numpy(), y.numpy())
-    assert not hasattr(tuned, "multipliers_")
+    x, y = data(40, 1)
+    bound = CertifiedRegularizer(METRIC, 0.01, BOX, model)
+    objective = Certified(bound, 2.0, people=8, generator=torch.Generator().manual_seed(0))
+    value = objective(model, Batch(x, y))
+    assert objective.tuned
+    some = x[torch.randperm(40, generator=torch.Generator().manual_seed(0))[:8]]
+    expected = nn.functional.cross_entropy(model(x), y) + 2 * bound(model, some)
+    assert value.item() == pytest.approx(expected.item(), rel=1e-4)
+    assert [group["lr"] for group in objective.groups()] == [0.05]
+    assert {id(p) for p in objective.groups()[0]["params"]} == {id(p) for p in bound.parameters()}
+    with pytest.raises(ValueError, match="people 1 or more"):
+        Certified(bound, 2.0, people=0)

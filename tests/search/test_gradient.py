@@ -1,6 +1,7 @@
 """The gradient search: it never loses, costs what it says, stays in the box, and leaves the model as it found it."""
 
 import copy
+import itertools
 import pickle
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics import FairMetric
 from evenhand.output_distances import total_variation
 from evenhand.search import (
@@ -309,6 +311,75 @@ def test_presets_are_the_papers_and_a_search_can_be_pickled():
     model, x = net(), people(4)
     PAPER_TOXICITY(model, distance_gain(model, x), x, metric(), 1.0)
     assert pickle.loads(pickle.dumps(PAPER_TOXICITY)) == PAPER_TOXICITY
+
+
+def freed_table(seed=0):
+    """People with two continuous and three one-hot columns, a sensitive binary one, and a learned direction."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.zeros(60, 6)
+    x[:, :2] = torch.randn(60, 2, generator=generator)
+    x[torch.arange(60), 2 + torch.randint(0, 3, (60,), generator=generator)] = 1.0
+    x[:, 5] = torch.randint(0, 2, (60,), generator=generator)
+    learned = torch.tensor([0.3, -0.2, 0.8, -0.7, 0.1, 0.0])
+    metric = FairMetric(torch.stack([torch.eye(6)[5], learned], 1))
+    box = Box([-4.0, -4, 0, 0, 0, 0], [4.0, 4, 1, 1, 1, 1], blocks=[(2, 3, 4)], binary=[5])
+    return x, metric, box.freed(metric.directions, x)
+
+
+def box_of(free):
+    """The domain as training sees it: blocks as separate columns."""
+    plain = Box(free.box.low, free.box.high)
+    return FreeBox(plain, free.free, free.free_low, free.free_high)
+
+
+def test_free_directions_reach_the_ends_of_their_range():
+    """Of a linear model, at eps = 0: the closed form over sex and the ends of the learned coordinate."""
+    x, metric, free = freed_table()
+    model = nn.Linear(6, 2)
+    search = GradientSearch(subspace_step=2.0, subspace_steps=12, starts=8)  # it climbs to the end it starts towards
+    gain = DistanceGain(model(x).detach())
+    found = search(model, gain, x, metric, float("inf"), free, torch.Generator().manual_seed(0))
+    along = free.free[:, 0].float()
+    z = x @ along
+    slopes = (model.weight @ torch.stack([along, torch.eye(6)[5]], 1)).detach()  # (2 logits, 2 moves)
+    moves = itertools.product((float(free.free_low) - z, float(free.free_high) - z), (-x[:, 5], 1 - x[:, 5]))
+    best = torch.stack([(slopes @ torch.stack(move)).square().mean(0) for move in moves]).amax(0)
+    assert (found.gain <= best + 1e-4).all()
+    assert (found.gain >= 0.98 * best).float().mean() > 0.9
+    assert found.d_x.abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("line_search", [True, False])
+def test_worst_cases_stay_in_the_freed_domain_and_beat_the_box(line_search):
+    x, metric, free = freed_table()
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 2))
+    search = GradientSearch(subspace_steps=6, full_steps=4, line_search=line_search)
+    gain = DistanceGain(model(x).detach())
+    for lam in (0.0, 0.3):
+        found = search(model, gain, x, metric, lam, free, torch.Generator().manual_seed(0))
+        probes = torch.randn(300, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        assert (found.x_worst.double() @ probes.T <= box_of(free).support(probes) + 1e-5).all()
+        torch.testing.assert_close(found.d_x, metric(x, found.x_worst), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(found.gain, gain(model(found.x_worst)).detach(), atol=1e-5, rtol=1e-4)
+        boxed = search(model, gain, x, metric, lam, free.box, torch.Generator().manual_seed(0))
+        assert (found.gain - lam * found.d_x).mean() > (boxed.gain - lam * boxed.d_x).mean()
+
+
+def test_moves_are_told_in_the_metric_s_own_directions():
+    x, metric, free = freed_table()
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
+    found = GradientSearch()(model, DistanceGain(model(x).detach()), x, metric, 1.0, free)
+    rebuilt = x + found.u @ metric.directions.T + found.v
+    torch.testing.assert_close(rebuilt, found.x_worst, atol=1e-5, rtol=1e-5)
+
+
+def test_free_directions_that_cost_something_are_refused():
+    x, _, free = freed_table()
+    other = FairMetric(torch.eye(6)[:, :1])
+    model = nn.Linear(6, 2)
+    with pytest.raises(ValueError, match="costs something under this metric"):
+        GradientSearch()(model, DistanceGain(model(x).detach()), x, other, 1.0, free)
 
 
 def test_the_free_coordinate_goes_to_the_ends_of_its_range_and_no_further():

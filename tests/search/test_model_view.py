@@ -204,13 +204,20 @@ def test_double_backward():
             torch.testing.assert_close(fast, plain, rtol=1e-6, atol=1e-9)
 
 
-def test_a_compiled_model_is_looked_at_itself():
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of torch about its own past
+def test_compiled_models_compiled_steps_and_scripted_models():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2)).train()
     compiled = torch.compile(model, backend="eager")
     x, metric = torch.rand(20, 3), FairMetric(torch.eye(3)[:, :1])
-    values = [FairRegularizer(metric, generator=seeded())(m, x) for m in (model, compiled)]
-    torch.testing.assert_close(*values)
+    fair = [FairRegularizer(metric, generator=seeded()) for _ in range(4)]
+    step = torch.compile(lambda z: 2 * fair[2](model, z), backend="eager")
+    scripted = torch.jit.script(copy.deepcopy(model))
+    values = [fair[0](model, x), fair[1](compiled, x), step(x) / 2, fair[3](scripted, x)]
+    for value in values[1:]:
+        torch.testing.assert_close(value, values[0])
+    assert scripted.training
 
 
 def test_inside_torch_func_there_is_a_word():

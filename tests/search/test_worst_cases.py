@@ -24,7 +24,7 @@ def test_value_and_slope_are_the_gain_and_its_gradient(distance):
 def test_box_takes_numbers_and_columns():
     x = torch.zeros(3, 2, dtype=torch.float64)
     assert box(None, x) is None
-    low, high = box((0, [1, 2]), x)
+    low, high = box((0, [1, 2]), x)[:2]
     assert low.tolist() == [0, 0]
     assert high.tolist() == [1, 2]
     assert low.dtype == x.dtype

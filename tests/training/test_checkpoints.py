@@ -17,6 +17,9 @@ from torch import nn
 
 from evenhand import FairMetric, FairRegularizer
 from evenhand.objectives import SenSeI
+from evenhand.output_distances import total_variation
+from evenhand.regularizer import gradient_rule
+from evenhand.search import GradientSearch
 from evenhand.training import checkpoints
 from evenhand.training.checkpoints import CheckpointError
 from evenhand.training.loop import train
@@ -39,20 +42,21 @@ def stop_at(step):
     return progress
 
 
-def run(path=None, progress=False, stream=False, **changes):
-    torch.manual_seed(0)
+def run(
+    path=None, progress=False, stream=False, rho=3.0, weights_seed=0, search_seed=1, fair=None, data=None, **changes
+):
+    torch.manual_seed(weights_seed)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 2))
-    fair = FairRegularizer(
-        FairMetric(torch.eye(4)[:, :1]), bounds=(0.0, 1.0), generator=torch.Generator().manual_seed(1)
-    )
+    given = {"fair_metric": FairMetric(torch.eye(4)[:, :1]), "bounds": (0.0, 1.0)} | (fair or {})
+    fair = FairRegularizer(**given, generator=torch.Generator().manual_seed(search_seed))
     settings = {"steps": 12, "batch_size": 20, "evaluate_every": 3, "generator": torch.Generator().manual_seed(2)}
     if path is not None:
         settings |= {"checkpoint": path, "checkpoint_every": 2, "resume": True}
     if stream:
         data = (mapped_batches(X, Y, 20, generator=torch.Generator().manual_seed(3)),)
     else:
-        data, settings["validation"] = (X, Y), (X[:30], Y[:30])
-    history = train(model, SenSeI(fair, 3.0), *data, progress=progress, **(settings | changes))
+        data, settings["validation"] = data or (X, Y), (X[:30], Y[:30])
+    history = train(model, SenSeI(fair, rho), *data, progress=progress, **(settings | changes))
     return model, fair, history
 
 
@@ -127,6 +131,24 @@ def test_a_damaged_file_is_an_error_and_the_last_good_one_is_kept(tmp_path, dama
         ({"lr": 0.01}, "lr was 0.001 and is 0.01"),
         ({"steps": 13}, "steps was 12 and is 13"),
         ({"batch_size": 10}, "batch_size was 20 and is 10"),
+        ({"rho": 50.0}, "objective.rho was 3.0 and is 50.0"),
+        ({"fair": {"eps": 0.2}}, "objective.regularizer.eps was 0.1 and is 0.2"),
+        ({"fair": {"lam": 2.0}}, "objective.regularizer.lam was"),
+        ({"fair": {"lam_rule": gradient_rule(0.5)}}, "objective.regularizer.lam_rule.step was 0.01 and is 0.5"),
+        (
+            {"fair": {"fair_metric": FairMetric(torch.eye(4)[:, 1:2])}},
+            "objective.regularizer.fair_metric.directions was",
+        ),
+        ({"fair": {"search": GradientSearch(full_steps=2)}}, "objective.regularizer.search.full_steps was 1 and is 2"),
+        ({"fair": {"bounds": (0.0, 2.0)}}, "objective.regularizer.bounds.1 was 1.0 and is 2.0"),
+        ({"fair": {"output_distance": total_variation}}, "objective.regularizer.output_distance was"),
+        ({"search_seed": 5}, "objective.regularizer.generator was"),
+        ({"weights_seed": 5}, "model.0.weight was"),
+        ({"generator": torch.Generator().manual_seed(5)}, "batches was"),
+        ({"data": (X.index_fill(0, torch.tensor([60]), 0.5), Y)}, "data.0 was"),
+        ({"data": (X, 1 - Y)}, "data.1 was"),
+        ({"sample_weight": torch.ones(120)}, "data.2 was None and is"),
+        ({"validation": (X[30:60], Y[30:60])}, "validation.0 was"),
     ],
 )
 def test_the_checkpoint_of_another_run_is_refused(tmp_path, change, message):
@@ -134,6 +156,12 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, change, message):
         run(tmp_path / "run", stop_at(3))
     with pytest.raises(CheckpointError, match=f"checkpoint of another run: {message}"):
         run(tmp_path / "run", **change)
+
+
+def test_a_finished_run_is_not_taken_for_another_one(tmp_path):
+    run(tmp_path / "run", rho=0.0)
+    with pytest.raises(CheckpointError, match=r"objective\.rho was 0\.0 and is 50\.0"):
+        run(tmp_path / "run", rho=50.0)
 
 
 def test_a_zip_of_another_program_is_refused(tmp_path):

@@ -135,7 +135,7 @@ def test_fit_stream_learns_what_fit_learns(kind):
     if kind is SenSeIClassifier:
         for one, other in zip(streamed.bounds_, whole.bounds_):
             assert torch.equal(one, other)
-        assert streamed.bounds_[0][1] == 0
+        assert streamed.bounds_.low[1] == 0
 
 
 @pytest.mark.parametrize("kind", ["loader", "mapped", "parquet file", "parquet folder", "arrow data set"])

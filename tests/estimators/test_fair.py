@@ -1,4 +1,4 @@
-"""The regressor: least squares when rho is zero, indifferent along the directions when it is large."""
+"""SenSeI's method on numbers: least squares when rho is zero, indifferent along the directions when it is large."""
 
 import numpy as np
 import torch

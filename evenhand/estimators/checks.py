@@ -1,0 +1,43 @@
+"""Parameters of the estimators, checked at fit: one sentence about what was expected and what came."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+POSITIVE = {"lr", "batch_size", "steps"}
+NOT_NEGATIVE = {"rho", "eps", "lam", "weight_decay", "warm_up", "validation_fraction"}
+WHOLE = {"batch_size", "steps"}
+
+
+def check_parameters(estimator: Any) -> None:
+    """Types and ranges of the numbers, the widths and the class weights of an estimator."""
+    given = estimator.get_params(deep=False)
+    for name in (POSITIVE | NOT_NEGATIVE) & set(given):
+        _check_number(name, given[name])
+    hidden = given.get("hidden", ())
+    if not isinstance(hidden, Sequence) or isinstance(hidden, str) or not all(_is_width(w) for w in hidden):
+        hint = f"; write hidden=({hidden},)" if _is_width(hidden) else ""
+        raise ValueError(f"hidden must be a tuple of positive widths, such as (100,); got {hidden!r}{hint}")
+    if not 0 <= given.get("validation_fraction", 0) < 1:
+        raise ValueError(f"validation_fraction must lie in [0, 1); got {given['validation_fraction']}")
+    weight = given.get("class_weight")
+    if not (weight is None or isinstance(weight, Mapping) or (isinstance(weight, str) and weight == "balanced")):
+        raise ValueError(f"class_weight must be 'balanced', None or a table of class: weight; got {weight!r}")
+
+
+def _check_number(name: str, value: Any) -> None:
+    kind = numbers.Integral if name in WHOLE else numbers.Real
+    if not isinstance(value, kind) or isinstance(value, bool) or value != value:
+        what = "a whole number" if name in WHOLE else "a number"
+        raise ValueError(f"{name} must be {what}; got {value!r} of type {type(value).__name__}")
+    size = float(value)
+    if name in POSITIVE and not size > 0:
+        raise ValueError(f"{name} must be positive; got {value}")
+    if name in NOT_NEGATIVE and not size >= 0:
+        raise ValueError(f"{name} must be zero or positive; got {value}")
+
+
+def _is_width(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) > 0

