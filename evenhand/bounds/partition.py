@@ -229,7 +229,9 @@ class Views:
             at_x = c[piece] + (a * x).sum(1) - sense * self.f_x[person]
             top = (at_x + torch.where(a > 0, a * high, a * low).sum(-1)).clamp(min=0)
             quick = top.square() - self.lam * cost
-            for rows in (quick > enough).nonzero()[:, 0].split(PAIRS):
+            open_ = (quick > enough).nonzero()[:, 0]
+            for start in range(0, len(open_), PAIRS):
+                rows = open_[start : start + PAIRS]
                 side = pieces.side[piece[rows]]
                 offset = pieces.offset[piece[rows]] + (side @ x[rows][..., None])[..., 0]
                 pair = _Pair(a[rows], at_x[rows], top[rows], low[rows], high[rows], side, offset, self.weight, self.lam)
