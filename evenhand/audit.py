@@ -114,7 +114,7 @@ def audit(
     no part in the confidence bound ``lower``; the order of a table does not matter, that of a stream must be random.
     search: ``CandidateSearch(variations)`` tries all versions of each person and nothing else, so that r_low is exact,
     for any model; bounds are not needed then, nor is a metric if versions are the same individual. effort: how hard to
-    look otherwise; ten times as much takes about ten times as long and finds a few percent more.
+    look otherwise, more starts and more steps; a hundred times as much finds a few percent more.
     per_person=False keeps nothing for each person, so that memory does not grow with their number; r_low may then be
     lower by about one part in ten thousand.
     """

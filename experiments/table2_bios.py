@@ -103,7 +103,7 @@ def shuffled(gender: np.ndarray, y: np.ndarray, rng: np.random.RandomState) -> n
 
 def embedded(bios: Biographies, embed: SentenceEncoder, pronouns: bool) -> tuple[np.ndarray, Variations]:
     """The vectors of the texts, and of their two versions."""
-    swap = GenderSwap(names=None if pronouns else names_in(bios.texts))
+    swap = GenderSwap(names=None if pronouns else names_in(bios.texts), everywhere=True)  # as the paper does
     return embed(bios.texts), swap(bios.texts).map(embed)
 
 

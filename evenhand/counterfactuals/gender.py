@@ -68,6 +68,8 @@ class GenderSwap:
         organisations are left. `names_in(texts)` finds names in the data. The draw depends on `random_state` and on the
         text itself only.
 
+    everywhere: swap every word and every name of the lists wherever it stands, as the paper does.
+
     `preview(texts)` shows what is swapped and what is left, and why.
 
     "her" is "his" before what somebody owns ("her book") and "him" otherwise ("saw her in Rome"); "his" is "hers"
@@ -88,9 +90,10 @@ class GenderSwap:
         *,
         nouns: bool = False,
         names: tuple[Sequence[str], Sequence[str]] | None = None,
+        everywhere: bool = False,
         random_state: int = 0,
     ) -> None:
-        self.nouns = nouns
+        self.nouns, self.everywhere = nouns, everywhere
         self.names = names
         self.random_state = random_state
         self._nouns: dict[str, str] = {}
@@ -153,6 +156,11 @@ class GenderSwap:
 
     def sites(self, text: str) -> list[Site]:
         """Every place that says a gender, also those that are left."""
+        if self.everywhere:
+            words = [(0, m) for m in self._pattern.finditer(text)]
+            names = [] if self._name is None else [(1, m) for m in self._name.finditer(text)]
+            kinds = sorted([*words, *names], key=lambda pair: pair[1].start())
+            return [Site(m.start(), m.end(), m[0], (k, m[0] if k else m[0].lower())) for k, m in kinds]
         subject = None if self._name is None else subject_name(text, self._name, self._male)
         others = _NAMES.findall(text) if self._nouns else []
         left_names = frozenset(name for name in others if name != subject)

@@ -25,6 +25,7 @@ from evenhand.estimators.inputs import check_frame, learn_metric, plain_table, t
 from evenhand.estimators.source import Source, Streamed, Targets, class_targets, from_arrays, number_targets
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Loss, Objective, squared_loss
+from evenhand.regularizer import PricedSearch
 from evenhand.search.mode import mode_free
 from evenhand.training.loop import History, Progress, train
 from evenhand.training.state import MakeOptimizer
@@ -76,6 +77,9 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _align(self, objective: Objective, rows: Tensor) -> None:
         """For objectives that know more about each row: the loop's row i is row ``rows[i]`` of the data given."""
+        for part in objective.modules():
+            if isinstance(part, PricedSearch) and hasattr(part.search, "select"):  # a search that knows its people
+                part.search = part.search.select(rows)
 
     def _fit(self, source: Source, targets: Targets, steps: int | None = None) -> Self:
         """The only fit: learn the metric, draw the domain, start the network, train it."""

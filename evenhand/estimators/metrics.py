@@ -27,8 +27,9 @@ class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         """Learn the metric from X, and from sensitive features that are no columns of X; y is not used."""
         X = plain_table(X)
         check_frame(X)
-        validate_data(self, X, dtype=np.float64)
-        self.fair_metric_ = self._learn(X, {} if sensitive_features is None else named(sensitive_features))
+        values = validate_data(self, X, dtype=np.float64)
+        table = X if hasattr(X, "columns") else values  # with its names where it has them
+        self.fair_metric_ = self._learn(table, {} if sensitive_features is None else named(sensitive_features))
         return self
 
     def transform(self, X: Any) -> np.ndarray:

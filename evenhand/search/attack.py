@@ -26,7 +26,7 @@ COLUMNS_TRIED = 48  # a black box with more columns is differentiated along as m
 class Attack:
     """A model to be searched, and how hard. ``differentiable`` models give gradients, others differences.
 
-    effort: 1 is the audit's; ten times as much takes about ten times as long and finds a little more.
+    effort: 1 is the audit's; more means more starts and more steps, as long as these lead anywhere.
     """
 
     outputs: Outputs

@@ -49,6 +49,10 @@ class CandidateSearch:
         self._check_originals(x[theirs], values[:, 0])
         return theirs, values
 
+    def select(self, rows: Tensor) -> CandidateSearch:
+        """The search for data that hold these rows, in this order."""
+        return CandidateSearch(self.variations.select(rows.cpu().numpy()), same_individual=self.same_individual)
+
     def points(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
         """All versions of everybody, themselves where they have none: (n, d) -> (n, m, d)."""
         theirs, values = self.of(x, rows)

@@ -117,7 +117,13 @@ def describe_swaps(swaps: Any) -> dict[str, Any] | None:
         return {"kind": "tokens", "categories": swaps.categories, **options}
     if isinstance(swaps, GenderSwap):
         names = None if swaps.names is None else [list(some) for some in swaps.names]
-        return {"kind": "gender", "nouns": swaps.nouns, "names": names, "random_state": swaps.random_state}
+        return {
+            "kind": "gender",
+            "nouns": swaps.nouns,
+            "names": names,
+            "everywhere": swaps.everywhere,
+            "random_state": swaps.random_state,
+        }
     return None
 
 

@@ -206,3 +206,9 @@ def test_a_preview_shows_what_changes_and_what_is_left():
     ]
     assert "[his -> her]" in str(shown)
     assert "[man: left, idiom]" in str(shown)
+
+
+def test_everywhere_swaps_every_word_and_name_of_the_lists():
+    swap = GenderSwap(nouns=True, names=(["John"], ["Anna"]), everywhere=True)
+    assert swap.swap("He met Anna at St. John, a man-made lake.") == "She met John at St. Anna, a woman-made lake."
+    assert GenderSwap(names=(["John"], ["Anna"])).swap("He met Anna at St. John.") == "She met Anna at St. John."

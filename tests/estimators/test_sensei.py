@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import ERMClassifier, SenSeIClassifier, fair_metrics
-from evenhand.search import PAPER_ADULT, GradientSearch
+from evenhand import ERMClassifier, FairMetric, SenSeIClassifier, SenSRClassifier, Variations, fair_metrics
+from evenhand.search import PAPER_ADULT, CandidateSearch, GradientSearch
 
 OPTIONS = {"hidden": (16,), "steps": 300, "batch_size": 200, "lr": 0.01, "random_state": 0}
 
@@ -79,3 +79,19 @@ def test_quiet_start_has_no_response_to_the_directions(biased, quiet):
     model = SenSeIClassifier(metric, quiet_start=quiet, rho=1.0, **OPTIONS | {"steps": 1, "lr": 1e-12}).fit(X, y)
     response = model.module_[0].weight.detach().numpy() @ metric.directions.numpy()
     assert (np.abs(response).max() < 1e-6) == quiet
+
+
+@pytest.mark.parametrize("kind", [SenSeIClassifier, SenSRClassifier])
+def test_versions_are_followed_through_mini_batches(kind):
+    """CandidateSearch in an estimator, which sorts its rows: versions at distance 0 end up with nearly equal scores."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)).astype(np.float32)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    turned = X * np.float32([-1, 1, 1])
+    search = CandidateSearch(Variations(np.stack([X, turned], axis=1), np.arange(300)))
+    strength = {"rho": 20.0} if kind is SenSeIClassifier else {}
+    common = {"steps": 200, "batch_size": 64, "lr": 0.01, "random_state": 0, "bounds": (-9.0, 9.0)}
+    fair = kind(FairMetric.euclidean(3), eps=0.0, search=search, **strength, **common).fit(X, y)
+    gap = np.abs(fair.predict_proba(X) - fair.predict_proba(turned)).max(1).mean()
+    plain = SenSeIClassifier(FairMetric.euclidean(3), rho=0.0, **common).fit(X, y)
+    assert gap < 0.3 * np.abs(plain.predict_proba(X) - plain.predict_proba(turned)).max(1).mean()

@@ -83,6 +83,14 @@ def test_toxicity_occupations_and_their_trade_off(tmp_path):
 
 
 @needs_text
+def test_moderation(tmp_path):
+    said = run("moderation", tmp_path, "--quick")
+    assert "| SenSeI + mentions | 1 |" in said
+    runs = pd.read_csv(tmp_path / "moderation_quick.csv")
+    assert runs[["BA", "AUC", "t FPR", "FPED"]].notna().all(axis=None)
+
+
+@needs_text
 def test_encoder_throughput(tmp_path):
     run("encoder_throughput", tmp_path, "--quick")
     assert json.loads((tmp_path / "encoder_throughput.json").read_text())["ratio"] > 0
