@@ -161,7 +161,6 @@ BAD = {
     "a table that is not there": (lambda f: read_table(f / "no.csv"), TableError, "there is no file"),
     "an empty table": (lambda f: read_table(written(f / "t.csv", b"")), TableError, r"is empty \(0 bytes\)"),
     "a table without rows": (lambda f: read_table(written(f / "t.csv", b"a,b\n")), TableError, "has a header but no rows"),
-    "two columns of one name": (lambda f: read_table(written(f / "t.csv", b"a,b,a\n1,2,3\n")), TableError, "more than one column named 'a'; rename all but one"),
     "a picture for a table": (lambda f: read_table(written(f / "t.csv", b"\x89PNG\r\n\x1a\n\x00\x00")), TableError, "binary file, not a table"),
     "a text for a parquet file": (lambda f: read_table(written(f / "t.parquet", b"a,b\n1,2\n")), TableError, "not a parquet file"),
 }  # fmt: skip

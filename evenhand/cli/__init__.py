@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from evenhand.cli.demo import demo
+from evenhand.cli.explore import explore
 from evenhand.cli.judge import audit, certify
 from evenhand.cli.text import swaps
 from evenhand.cli.train import train
@@ -17,5 +20,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (train, audit, certify, predict, report, export, swaps, demo, reproduce):
+for command in (train, audit, certify, predict, explore, report, export, swaps, demo, reproduce):
     app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import evenhand
+
+        typer.echo(f"evenhand {evenhand.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Train, audit and certify models that treat similar people similarly. Each command's --help has an example."""

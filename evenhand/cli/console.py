@@ -1,4 +1,7 @@
-"""What the commands share: progress on a terminal and plain lines in a pipe, errors without traceback, exit codes."""
+"""What the commands share: progress on a terminal and plain lines in a pipe, errors without traceback, exit codes.
+
+Nothing here, or at the top of a command's file, imports torch or pandas: --help has to answer at once.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,20 @@ from typing import Any, TypeVar, cast
 
 import typer
 
-from evenhand.files import ModelFileError
-from evenhand.tables.read import TableError
-from evenhand.workflow.folder import plain
-
 OK, REFUTED, MISTAKE, UNDECIDED, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 70, 130
-EXIT_CODES = "Exit codes: 0 done, 2 a mistake in the data or the options, 130 stopped by Ctrl-C."
+
+# What a library's error may be cured with -> the options that do it
+CURES = {
+    "separator": "for example --separator ';'",
+    "header": "if the first line is data, say --no-header",
+    "sensitive": "for example --sensitive sex,race",
+    "missing_sensitive": "--missing-sensitive drop leaves these people out, --missing-sensitive category "
+    "makes them a group",
+    "overwrite": "--out names another folder, --overwrite uses this one",
+    "proxy": "--proxy-for names the sensitive columns to learn it for; --see-sensitive --no-proxy learns none",
+    "columns": "--columns a,b,c",
+    "keep": "--keep uses a column all the same, --keep-dates uses dates as days",
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,24 +46,41 @@ def guarded(command: F) -> F:
             return command(*args, **kwargs)
         except (typer.Exit, typer.Abort):  # they are RuntimeErrors
             raise
-        except (TableError, ModelFileError, UserError, FileNotFoundError, PermissionError, NotADirectoryError) as error:
-            fail(str(error), MISTAKE)
-        except ModuleNotFoundError as error:
-            fail(f"{error}; install what this command needs: pip install 'evenhand[cli,report,io,onnx]'", MISTAKE)
         except KeyboardInterrupt:
-            fail("stopped. What was finished is kept: the same command goes on from there", INTERRUPTED)
-        except (ValueError, MemoryError, ArithmeticError, RuntimeError) as error:
-            if os.environ.get("EVENHAND_DEBUG"):
-                raise
-            fail(str(error) or type(error).__name__, MISTAKE)
-        except OSError as error:
-            fail(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), MISTAKE)
+            fail("What was finished is kept: the same command goes on from there", INTERRUPTED)
         except Exception as error:
             if os.environ.get("EVENHAND_DEBUG"):
                 raise
-            fail(f"internal error ({type(error).__name__}: {error}); set EVENHAND_DEBUG=1 for details", INTERNAL)
+            fail(*told(error))
 
     return cast(F, wrapped)
+
+
+def told(error: Exception) -> tuple[str, int]:
+    """An error as the user reads it, and its exit code."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error}; install what this command needs: pip install 'evenhand[cli,report,io,onnx]'", MISTAKE
+    if isinstance(error, ValueError | MemoryError | ArithmeticError | RuntimeError):
+        cure = CURES.get(getattr(error, "cure", None) or "")
+        text = str(error) or type(error).__name__
+        return (f"{text.rstrip('.')}: {cure}" if cure else text), MISTAKE
+    if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
+        return str(error), MISTAKE
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), MISTAKE
+    return f"internal error ({type(error).__name__}: {error}); set EVENHAND_DEBUG=1 for details", INTERNAL
+
+
+def over_ranks(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that torchrun may start several times: one run, one folder, one voice."""
+
+    @functools.wraps(command)
+    def joined(**options: Any) -> None:
+        from evenhand.ranks import over_ranks as join
+
+        join(command)(**options)
+
+    return joined
 
 
 def fail(message: str, code: int) -> None:
@@ -98,6 +126,8 @@ class Talk:
 
 def print_json(value: Any) -> None:
     """JSON on standard output, for machines."""
+    from evenhand.workflow.folder import plain
+
     sys.stdout.write(json.dumps(plain(value), indent=1, ensure_ascii=False) + "\n")
 
 
@@ -120,8 +150,3 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
     for row in [head, *rows]:
         cells = [cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
-
-
-def names(value: str | None) -> list[str]:
-    """ "The comma-separated names, 'sex,race', as a list."""
-    return [part.strip() for part in (value or "").split(",") if part.strip()]

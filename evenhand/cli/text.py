@@ -5,17 +5,18 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, print_json, print_table
-from evenhand.report.texts import render_texts
-from evenhand.tables.read import read_table
-from evenhand.text import SentenceEncoder, load_text, save_text
-from evenhand.workflow.folder import Folder, fingerprint
-from evenhand.workflow.texts import TextRun, certificate_of, judge_texts, swaps_named, text_task, train_texts
+from evenhand.cli.options import Json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.workflow.folder import Folder
+    from evenhand.workflow.texts import TextRun
 
 __all__ = ["judge_text_model", "predict_texts", "swaps", "train_text"]
 
@@ -40,6 +41,11 @@ def train_text(
     decimal: str | None = None,
 ) -> None:
     """`evenhand train comments.csv --text comment --target toxic --swap identity`: what the hook in train calls."""
+    from evenhand.tables.read import read_table
+    from evenhand.text import SentenceEncoder
+    from evenhand.workflow.folder import Folder, fingerprint
+    from evenhand.workflow.texts import swaps_named, text_task, train_texts
+
     if swap is None:
         raise UserError("--text needs --swap: identity, categories, gender, names, or a file with one token a line")
     try:
@@ -70,6 +76,9 @@ def train_text(
 
 def write_run(folder: Folder, run: TextRun, made_by: dict[str, Any]) -> None:
     """model.text, metrics.json, certificate.json, versions.csv (the worst version of every text) and report.html."""
+    from evenhand.report.texts import render_texts
+    from evenhand.text import save_text
+
     save_text(run.model, folder.path / MODEL, made_by)
     folder.write_json("metrics.json", {key: value for key, value in run.findings.items() if key != "certificate"})
     folder.write_json("certificate.json", run.findings["certificate"])
@@ -96,6 +105,13 @@ def show(findings: dict[str, Any]) -> None:
 
 def predict_texts(model: str | Path, data: Path, out: Path | None, as_json: bool) -> None:
     """Decisions and probabilities for the texts of a table, one line each, in its order."""
+    import pandas as pd
+
+    from evenhand.cli.use import escaped
+    from evenhand.tables.read import read_table
+    from evenhand.text import load_text
+    from evenhand.workflow.folder import Folder
+
     opened = load_text(model)
     frame = read_table(data)
     texts = [str(value) for value in frame[_text_column(frame, opened.metadata_.get("text"))].fillna("")]
@@ -107,14 +123,18 @@ def predict_texts(model: str | Path, data: Path, out: Path | None, as_json: bool
     if as_json:
         print_json(table.to_dict("records"))
     elif out is not None:
-        table.to_csv(out, index=False)
+        Folder(out.parent).write(out.name, escaped(table).to_csv(index=False).encode())
         sys.stderr.write(f"wrote {len(table):,} decisions to {out}\n")
     else:
-        table.to_csv(sys.stdout, index=False)
+        escaped(table).to_csv(sys.stdout, index=False)
 
 
 def judge_text_model(model: str | Path, data: Path, as_json: bool) -> None:
     """A text model on other texts: scores, rates by term and the certificate over the versions."""
+    from evenhand.tables.read import read_table
+    from evenhand.text import load_text
+    from evenhand.workflow.texts import certificate_of, judge_texts, text_task
+
     opened = load_text(model)
     frame = read_table(data)
     about = opened.metadata_
@@ -146,14 +166,22 @@ def swaps(
         str, typer.Option(help="identity, categories, gender, names, or a file with one token a line.")
     ] = "identity",
     show: Annotated[int, typer.Option(min=1, help="How many examples of each kind.")] = 20,
+    as_json: Json = False,
 ) -> None:
     """Show what a swap would change in your texts, and what it leaves and why, before you rely on it.
 
     Example: evenhand swaps comments.csv --text comment --swap identity
     """
+    from evenhand.tables.read import read_table
+    from evenhand.workflow.texts import swaps_named
+
     frame = read_table(data)
     texts = [str(value) for value in frame[_text_column(frame, text)].dropna()]
-    sys.stdout.write(f"{swaps_named(swap, texts).preview(texts, show)}\n")
+    preview = str(swaps_named(swap, texts).preview(texts, show))
+    if as_json:
+        print_json({"preview": preview})
+    else:
+        sys.stdout.write(f"{preview}\n")
 
 
 def _text_column(frame: pd.DataFrame, text: str | None) -> str:

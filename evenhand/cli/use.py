@@ -4,51 +4,99 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, print_json
-from evenhand.cli.judge import DataArgument, ModelArgument
-from evenhand.cli.models import open_model, probabilities
-from evenhand.cli.text import predict_texts
-from evenhand.cli.train import Decimal, Json, Separator
-from evenhand.tables.read import read_table
-from evenhand.text.files import text_model_file
-from evenhand.workflow import Folder
-from evenhand.workflow.output import write_report
+from evenhand.cli.options import Data, Decimal, Json, Model, NoHeader, Separator, Sql, Url, read
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @guarded
 def predict(
-    model: ModelArgument,
-    data: DataArgument,
+    model: Model,
+    data: Data = None,
     out: Annotated[Path | None, typer.Option(help="Write a CSV file; by default to standard output.")] = None,
     separator: Separator = None,
     decimal: Decimal = None,
+    no_header: NoHeader = False,
+    sql: Sql = None,
+    url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Decisions and probabilities for the people in a table, one line each, in its order.
+    """Decisions and probabilities for the people in a table, one line each, in its order. The table needs the columns
+    that the model uses, and no others.
 
     Example: evenhand predict run/model.evenhand new.csv --out decisions.csv
     """
+    from evenhand.cli.models import open_model
+    from evenhand.text.files import text_model_file
+    from evenhand.workflow import TableModel
+    from evenhand.workflow.folder import Folder
+
     if text_model_file(model):
-        return predict_texts(model, data, out, as_json)
+        from evenhand.cli.text import predict_texts
+
+        if data is None:
+            raise UserError("a text model predicts for a file: give DATA")
+        return predict_texts(model, Path(data), out, as_json)
     opened = open_model(model)
-    frame = read_table(data, separator=separator, decimal=decimal)
-    p = probabilities(opened.model, opened.clean(frame))
-    labels = list(opened.schema.labels) if opened.schema is not None else [str(k) for k in range(p.shape[1])]
-    table = pd.DataFrame({"prediction": [labels[k] for k in p.argmax(1)]})
-    for k, label in enumerate(labels):
-        table[f"probability of {label}"] = p[:, k]
+    frame = read(data, separator, decimal, no_header, sql, url, _tell)
+    if isinstance(opened, TableModel):
+        for name, count in opened.schema.imputed(frame).items():
+            _tell(f"{count:,} of {len(frame):,} values of {name!r} are missing or no numbers; the median was filled in")
+    table = decisions(opened, frame)
     if as_json:
         print_json(table.to_dict("records"))
-    elif out is not None:
-        table.to_csv(out, index=False)
-        sys.stderr.write(f"wrote {len(table):,} decisions to {out}\n")
-    else:
-        table.to_csv(sys.stdout, index=False)
+        return
+    text = escaped(table).to_csv(index=False)
+    if out is None:
+        sys.stdout.write(text)
+        return
+    Folder(out.parent).write(out.name, text.encode())
+    _tell(f"wrote {len(table):,} decisions to {out}")
+
+
+def decisions(opened: Any, frame: pd.DataFrame) -> pd.DataFrame:
+    """One line a person: the decision, and the probability of each class where there are classes."""
+    import pandas as pd
+
+    from evenhand.workflow.foreign import Foreign
+
+    if isinstance(opened, Foreign):
+        p = opened.probabilities(frame)
+        classes = opened.classes or list(range(p.shape[1]))
+        own = opened.model.labels(frame) if hasattr(opened.model, "labels") else None
+        table = pd.DataFrame({"prediction": own if own is not None else [classes[k] for k in p.argmax(1)]})
+        return table.assign(**{f"probability of {label}": p[:, k] for k, label in enumerate(classes)})
+    table = pd.DataFrame({"prediction": opened.predict(frame)})
+    if not opened.schema.regression:
+        p = opened.predict_proba(frame)
+        for k, label in enumerate(opened.schema.labels):
+            table[f"probability of {label}"] = p[:, k]
+    return table
+
+
+def escaped(table: pd.DataFrame) -> pd.DataFrame:
+    """Texts that a spreadsheet would take for a formula, in cells and names, begin with an apostrophe."""
+
+    def safe(value: Any) -> Any:
+        if not isinstance(value, str) or value[:1] not in ("=", "+", "-", "@", "\t", "\r"):
+            return value
+        try:
+            float(value)
+        except ValueError:
+            return f"'{value}"
+        return value
+
+    return table.rename(columns=safe).map(safe)
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 @guarded
@@ -60,6 +108,9 @@ def report(
 
     Example: evenhand report run
     """
+    from evenhand.workflow import Folder
+    from evenhand.workflow.output import write_report
+
     write_report(Folder(run))
     if as_json:
         print_json({"report": str(run / "report.html"), "model_card": str(run / "model_card.md")})
@@ -69,20 +120,23 @@ def report(
 
 @guarded
 def export(
-    model: ModelArgument,
+    model: Model,
     out: Annotated[Path, typer.Argument(help="The ONNX file to write.")],
     as_json: Json = False,
 ) -> None:
-    """Write a model of ours as ONNX: preprocessing and network in one graph, one input per column.
+    """Write a model of ours as ONNX: preprocessing and network in one graph, one input for each column that the model
+    uses; its labels are the table's own.
 
     Example: evenhand export run/model.evenhand model.onnx
     """
+    from evenhand.cli.models import open_model
     from evenhand.files import export_onnx
+    from evenhand.workflow import TableModel
 
     opened = open_model(model)
-    if opened.schema is None:
+    if not isinstance(opened, TableModel):
         raise UserError(f"{model} is not a model file of evenhand; only these are exported")
-    export_onnx(opened.model, out)
+    export_onnx(opened.pipeline, out)
     if as_json:
         print_json({"onnx": str(out)})
     else:

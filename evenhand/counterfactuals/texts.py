@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = ["as_texts", "bounded", "cleaned", "like_case", "vowel_sound", "with_article", "word_list"]
+__all__ = ["any_of", "as_texts", "cleaned", "like_case", "vowel_sound", "with_article", "word_list"]
 
 # Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words, so a word there has no border to look for.
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -61,14 +61,21 @@ def cleaned(text: str) -> str:
     return _INVISIBLE.sub("", composed)
 
 
-def bounded(word: str) -> str:
-    """A pattern for the word as a whole word, any white space or a hyphen between its parts.
+def any_of(words: Sequence[str]) -> str:
+    """A pattern with a group for each of the words, whole words only, any white space or a hyphen between their parts.
 
-    Also for words that begin or end with a sign which is no letter ("c++"), where \\b would not do.
+    Also for words that begin or end with a sign which is no letter ("c++"), where \\b would not do. The borders stand
+    before and after all of them, so that a long list is not tried at every letter.
     """
-    start = "" if re.match(f"[{_NO_SPACES}]", word) else r"(?<!\w)"
-    end = "" if re.search(f"[{_NO_SPACES}]$", word) else r"(?!\w)"
-    return start + r"(?:\s+|-)".join(re.escape(part) for part in word.split(" ")) + end
+    spelt = [r"(?:\s+|-)".join(re.escape(part) for part in word.split(" ")) for word in words]
+    kinds = [(bool(re.match(f"[{_NO_SPACES}]", word)), bool(re.search(f"[{_NO_SPACES}]$", word))) for word in words]
+    if not any(map(any, kinds)):
+        return rf"(?<!\w)(?:{'|'.join(f'({pattern})' for pattern in spelt)})(?!\w)"
+    bordered = [
+        ("" if start else r"(?<!\w)") + pattern + ("" if end else r"(?!\w)")
+        for pattern, (start, end) in zip(spelt, kinds)
+    ]
+    return "|".join(f"({pattern})" for pattern in bordered)
 
 
 def like_case(word: str, pattern: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from evenhand.counterfactuals.context import left_because
 from evenhand.counterfactuals.identities import capitalised, forms_of, known
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
-from evenhand.counterfactuals.texts import as_texts, bounded, cleaned, like_case, with_article, words_of
+from evenhand.counterfactuals.texts import any_of, as_texts, cleaned, like_case, with_article, words_of
 from evenhand.variations import Variations
 
 __all__ = ["TokenSwap"]
@@ -91,7 +91,7 @@ class TokenSwap:
                 spelt.setdefault(form.plural.lower(), (i, "plural"))
         ordered = sorted(spelt.items(), key=lambda pair: len(pair[0]), reverse=True)
         self._which = [token for _, token in ordered]
-        self._pattern = re.compile("|".join(f"({bounded(form)})" for form, _ in ordered), re.IGNORECASE)
+        self._pattern = re.compile(any_of([form for form, _ in ordered]), re.IGNORECASE)
 
     def __repr__(self) -> str:
         kinds = f" in {len(self.categories)} categories" if len(self.categories) > 1 else ""

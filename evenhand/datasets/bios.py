@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.datasets.tables import read_table, text_column
+from evenhand.datasets.texts import read_texts, text_column
 
 __all__ = ["Biographies", "bias_in_bios"]
 
@@ -41,7 +41,7 @@ def bias_in_bios(
     text, profession, gender: the names of the columns, for files that name them otherwise. A pickle, the form in
     which the authors' script leaves the data, is refused: reading one can run any code.
     """
-    frame = read_table(path, [text, profession, gender], texts=[text])
+    frame = read_texts(path, [text, profession, gender], texts=[text])
     texts = text_column(frame, text)
     missing = frame[profession].isna().to_numpy()
     if missing.any():

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.datasets.tables import read_table, text_column
+from evenhand.datasets.texts import read_texts, text_column
 
 __all__ = ["Comments", "civil_comments", "jigsaw_toxicity"]
 
@@ -37,7 +37,7 @@ def civil_comments(path: str | os.PathLike[str], threshold: float = 0.5) -> Comm
     Toxic is target >= threshold, a member of a group who has a share of annotators >= threshold; comments that nobody
     asked about (empty identity fields) belong to none.
     """
-    frame = read_table(path, ["comment_text", "target"], texts=["comment_text"])
+    frame = read_texts(path, ["comment_text", "target"], texts=["comment_text"])
     texts = text_column(frame, "comment_text")
     identities = [name for name in IDENTITIES if name in frame.columns]
     if not identities:
@@ -59,7 +59,7 @@ def jigsaw_toxicity(path: str | os.PathLike[str], text: str = "comment_text", to
 
     text, toxic: the names of the columns, for files that name them otherwise.
     """
-    frame = read_table(path, [text, toxic], texts=[text])
+    frame = read_texts(path, [text, toxic], texts=[text])
     texts = text_column(frame, text)
     labels = _numbers(frame[toxic], toxic)
     if not np.isin(labels, (0, 1)).all():

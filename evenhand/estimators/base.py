@@ -237,6 +237,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
         model. In a cross-validation it is split with X: ``set_fit_request(sensitive_features=True)``.
         """
         check_parameters(self)
+        self.__dict__.pop("offset_", None)  # the calibration of an earlier fit
         source = from_arrays(self, X, y, sample_weight, sensitive_features, numeric=False)
         targets = class_targets(self, source)
         return self._fit(source, targets)
@@ -258,13 +259,13 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
         return h[:, 1] - h[:, 0] if h.shape[1] == 2 else h
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, K), columns in the order of ``classes_``."""
-        h = self._outputs(X)
+        """Class probabilities (n, K), columns in the order of ``classes_``; calibrated if ``calibrate`` was called."""
+        h = self._outputs(X) + getattr(self, "offset_", 0.0)
         e = np.exp(h - h.max(axis=1, keepdims=True))
         return cast(np.ndarray, e / e.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
+        """The class with the largest output: the most probable one while classes count equally."""
         best = self._outputs(X).argmax(axis=1)
         return cast(np.ndarray, self.classes_[best])
 

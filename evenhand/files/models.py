@@ -131,6 +131,8 @@ def _write_estimator(estimator: Any) -> tuple[dict[str, Any], dict[str, torch.Te
         document["lam_"] = estimator.lam_
     if hasattr(estimator, "classes_"):
         document["classes_"] = {"dtype": estimator.classes_.dtype.str, "values": estimator.classes_.tolist()}
+    if hasattr(estimator, "offset_"):
+        document["offset_"] = [float(value) for value in estimator.offset_]
     history: pd.DataFrame = estimator.history_
     document["history_"] = [str(name) for name in history.columns]
     tensors["history"] = torch.from_numpy(history.to_numpy(dtype=np.float64, copy=True))
@@ -178,6 +180,10 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
         estimator.lam_ = check_lam(document["lam_"])
     if "classes_" in document:
         estimator.classes_ = read_classes(document["classes_"])
+    if "offset_" in document:
+        estimator.offset_ = np.array([float(value) for value in document["offset_"]], dtype=np.float64)
+        if estimator.offset_.shape != estimator.classes_.shape or not np.isfinite(estimator.offset_).all():
+            raise ValueError("the calibration must be one finite number for each class")
     if metric.d != estimator.n_features_in_:
         raise ValueError(f"the metric is for {metric.d} features, the model for {estimator.n_features_in_}")
     estimator.history_ = pd.DataFrame(tensors["history"].numpy(), columns=[str(c) for c in document["history_"]])

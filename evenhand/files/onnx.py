@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from sklearn.preprocessing import (
 from torch import nn
 
 from evenhand.atomic import write_whole
+from evenhand.tables.kinds import categories_of, numbers_of
 
 __all__ = ["OnnxExportError", "export_onnx", "onnx_inputs"]
 
@@ -62,6 +64,9 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     outputs = _network(graph, estimator.module_, features)
     _answer(graph, estimator, outputs)
     proto = graph.model()
+    if hasattr(estimator, "classes_"):
+        kept = proto.metadata_props.add()
+        kept.key, kept.value = "classes", json.dumps(np.asarray(estimator.classes_).tolist())
     onnx.checker.check_model(proto)
     write_whole(path, proto.SerializeToString())
 
@@ -74,11 +79,10 @@ def onnx_inputs(session: Any, frame: pd.DataFrame) -> dict[str, Any]:
             raise OnnxExportError(f"the model wants a column {one.name!r} which the table does not have")
         column = frame[one.name]
         if one.type == "tensor(string)":
-            texts = column.astype(object).where(column.notna(), "(missing)").map(str)
-            given[one.name] = texts.to_numpy(dtype=object)[:, None]
+            given[one.name] = categories_of(column).to_numpy(dtype=object)[:, None]
         else:
             kind = np.float64 if one.type == "tensor(double)" else np.float32
-            given[one.name] = column.to_numpy(dtype=kind)[:, None]
+            given[one.name] = numbers_of(column, one.name).to_numpy(dtype=kind)[:, None]
     return given
 
 
@@ -299,6 +303,8 @@ def _answer(graph: _Graph, estimator: Any, outputs: str) -> None:
         labels, code = classes.astype(object), TensorProto.STRING
     graph.node("Gather", [graph.constant(labels), best], "label")
     graph.output("label", code, ["n"])
+    if hasattr(estimator, "offset_"):
+        outputs = graph.node("Add", [outputs, graph.constant(np.asarray(estimator.offset_, dtype=np.float32)[None])])
     graph.node("Softmax", [outputs], "probabilities", axis=1)
     graph.output("probabilities", TensorProto.FLOAT, ["n", len(classes)])
 

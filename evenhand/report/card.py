@@ -5,40 +5,37 @@ from __future__ import annotations
 import json
 import re
 
-from evenhand.report.findings import NAMES, Findings, number
+from evenhand.report.findings import Findings, number, share_of
+from evenhand.report.names import NAMES
 
 
 def model_card(f: Findings) -> str:
     """The card of the fair model; text from the data is quoted so that it cannot change the Markdown."""
-    fair = f.models["fair"]
+    key, score = f.score
     head = {
         "library_name": "evenhand",
-        "tags": ["tabular-classification", "fairness", "individual-fairness"],
-        "metrics": ["balanced_accuracy"],
+        "tags": [f"tabular-{f.metrics['task']}", "fairness", "individual-fairness"],
+        "metrics": [key],
     }
-    lines = ["---", *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()), "---", ""]
+    lines = ["---", *(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in head.items()), "---", ""]
     lines += [f"# {text(f.target)}, treated alike", "", f"{text(f.headline)} {text(f.cost)}", ""]
-    lines += ["## Model", ""]
+    kind = "a number" if f.regression else ", ".join(text(label) for label in f.labels)
+    seen = "It sees these columns." if f.metrics["schema"]["see_sensitive"] else "It does not see these columns."
+    learned = [proxy["name"] for proxy in f.metrics["proxies"]]
     lines += [
-        f"- Predicts {text(f.target)} ({', '.join(text(label) for label in f.labels)}) from a table.",
+        "## Model",
+        "",
+        f"- Predicts {text(f.target)} ({kind}) from a table.",
         f"- Network with hidden layers {', '.join(map(str, f.metrics['settings']['hidden']))}, trained by SenSeI, "
         f"rho = {f.metrics['chosen']['rho']:g}, eps = {f.metrics['settings']['eps']:g}.",
-        f"- Sensitive: {', '.join(map(text, f.sensitive))}"
-        + (f"; proxies learned for {', '.join(map(text, f.metrics['proxies']))}." if f.metrics["proxies"] else "."),
-        "",
+        f"- Sensitive: {', '.join(map(text, f.sensitive))}. {seen}"
+        + (f" What predicts {', '.join(map(text, learned))} counts as no difference." if learned else ""),
     ]
-    lines += ["## How to use it", "", "```python", "import evenhand.files as files", ""]
-    lines += ['model = files.load("model.evenhand")', "model.predict(frame)", "```", ""]
-    lines += ["or `evenhand predict model.evenhand data.csv`. Loading runs no code from the file.", ""]
-    lines += ["## Evaluation", "", f"On {fair['n']:,} held-out rows.", ""]
-    questions = f.metrics["questions"]
-    lines += [
-        "| model | balanced accuracy | " + " | ".join(f"changed by {text(q)}" for q in questions) + " | R found |"
-    ]
-    lines += ["|---|---" + "|---" * len(questions) + "|---|"]
-    for name, m in f.models.items():
-        shares = " | ".join(f"{m['changed'][q]['share']:.2%}" for q in questions)
-        lines.append(f"| {NAMES[name]} | {m['balanced_accuracy']:.2%} | {shares} | {number(m['audit']['r_low'])} |")
+    if not f.regression:
+        lines += [f"- {text(f.threshold_words.split('. ')[0].rstrip('.'))}."]
+    lines += ["", "## How to use it", "", *snippet(f), ""]
+    lines += ["Loading runs no code from the file.", ""]
+    lines += ["## Evaluation", "", f"On {f.fair['n']:,} held-out rows.", "", *table(f)]
     lines += ["", "## Certificate", "", *(text(sentence) for sentence in f.certificate_words), ""]
     lines += [
         "## Limits",
@@ -50,8 +47,49 @@ def model_card(f: Findings) -> str:
         "",
         f"`{f.made_by['command'].replace('`', '')}`",
         "",
+        f"Data: {text(f.made_by['data'])}, SHA-256 {f.made_by.get('sha256', 'unknown')}.",
+        "",
     ]
     return "\n".join(lines)
+
+
+def snippet(f: Findings) -> list[str]:
+    """Python that runs as it stands, in the folder where the command was given."""
+    model = json.dumps(f"{f.made_by.get('out') or '.'}/model.evenhand")
+    data = json.dumps(f.made_by.get("path") or "people.csv")
+    call = "model.predict(people)" if f.regression else "model.predict(people), model.predict_proba(people)"
+    return [
+        "```python",
+        "from evenhand.tables import read_table",
+        "from evenhand.workflow import load_model",
+        "",
+        f"model = load_model({model})",
+        f"people = read_table({data})",
+        call,
+        "```",
+    ]
+
+
+def table(f: Findings) -> list[str]:
+    """The models beside each other."""
+    key, score = f.score
+    questions = f.metrics["questions"]
+    lines = [
+        f"| model | {score} | "
+        + " | ".join(f"changed by {text(q)}" for q in questions)
+        + " | similar / strangers | R found |"
+    ]
+    lines += ["|---|---" + "|---" * len(questions) + "|---|---|"]
+    for name, m in f.models.items():
+        shares = " | ".join(f"{m['changed'][q]['share']:.2%}" for q in questions)
+        low, high = m["intervals"][key]
+        relative = m["audit"]["relative"]
+        said = "undefined" if relative is None else share_of(relative)
+        value = (
+            f"{m[key]:.1%} ({low:.1%} to {high:.1%})" if not f.regression else f"{m[key]:.3f} ({low:.3f} to {high:.3f})"
+        )
+        lines.append(f"| {NAMES[name]} | {value} | {shares} | {said} | {number(m['audit']['r_low'])} |")
+    return lines
 
 
 def text(value: str) -> str:

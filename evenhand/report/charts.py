@@ -11,9 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.report.findings import NAMES, Findings
+from evenhand.report.findings import Findings
+from evenhand.report.names import NAMES
 
-COLOURS = {"plain": "var(--plain)", "project": "var(--project)", "sensr": "var(--sensr)", "fair": "var(--fair)"}
+COLOURS = {
+    "plain": "var(--plain)",
+    "blind": "var(--blind)",
+    "boosted": "var(--boosted)",
+    "boosted_blind": "var(--boosted-blind)",
+    "project": "var(--project)",
+    "sensr": "var(--sensr)",
+    "fair": "var(--fair)",
+}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -37,7 +46,8 @@ def charts(f: Findings) -> dict[str, dict[str, Any]]:
     makers: dict[str, Callable[[Findings], Any]] = {
         "tradeoff": tradeoff,
         "distribution": distribution,
-        "gaps": gaps,
+        "groups": groups,
+        "calibration": calibration,
         "directions": directions,
         "training": training,
     }
@@ -59,86 +69,80 @@ def _scale(f: Findings) -> Any:
 
 
 def tradeoff(f: Findings) -> Any:
-    """Accuracy against searched unfairness: the sweep over rho (validation), and the models (held out)."""
+    """Accuracy against unfairness relative to strangers: every model, on held-out people."""
     import altair as alt
 
-    rows = [
-        {"x": row["unfairness"], "y": row["accuracy"], "label": f"rho {row['rho']:g}", "rho": row["rho"]}
-        for row in f.frontier
-        if "unfairness" in row and "accuracy" in row
-    ]
-    models = [
-        {"x": m["audit"]["r_low"], "y": m["balanced_accuracy"], "label": NAMES[name], "model": NAMES[name]}
-        for name, m in f.models.items()
-        if m["audit"]["r_low"] is not None
-    ]
-    values = [row["x"] for row in rows + models]
-    if not values:
+    key, score = f.score
+    rows = []
+    for name, m in f.models.items():
+        if m["audit"]["relative"] is not None:
+            low, high = m["intervals"][key]
+            rows.append({"x": m["audit"]["relative"], "y": m[key], "low": low, "high": high, "model": NAMES[name]})
+    if not rows:
         return None
-    floor = max(max(values) * 1e-5, 1e-7)
-    for row in rows + models:
+    floor = max(max(row["x"] for row in rows) * 1e-5, 1e-7)
+    for row in rows:
         row["shown"] = max(row["x"], floor)
+    form = ".1~%" if not f.regression else ".2f"
     x = alt.X(
         "shown:Q",
-        scale=alt.Scale(type="log", nice=False, padding=56),
+        scale=alt.Scale(type="log", nice=False, padding=24),
         axis=alt.Axis(
-            title=["unfairness R found by search", "(logarithmic; left is fairer)"],
+            title=["similar people's difference over strangers'", "(logarithmic; left is fairer)"],
             format="~g",
             tickCount=5,
             grid=False,
         ),
     )
-    y = alt.Y(
-        "y:Q",
-        scale=alt.Scale(zero=False, padding=18),
-        axis=alt.Axis(title="balanced accuracy", format=".1~%", tickCount=5),
+    y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=18), axis=alt.Axis(title=score, format=form, tickCount=5))
+    colour = alt.Color(
+        "model:N", scale=_scale(f), legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=170)
     )
     tip = [
-        alt.Tooltip("label:N", title="model"),
-        alt.Tooltip("y:Q", title="balanced accuracy", format=".2%"),
-        alt.Tooltip("x:Q", title="R found", format=".4g"),
+        alt.Tooltip("model:N"),
+        alt.Tooltip("y:Q", title=score, format=".3f"),
+        alt.Tooltip("low:Q", title="95 % from", format=".3f"),
+        alt.Tooltip("high:Q", title="to", format=".3f"),
+        alt.Tooltip("x:Q", title="similar over strangers", format=".4g"),
     ]
-    layers = []
-    if rows:
-        sweep = alt.Chart(pd.DataFrame(rows).sort_values("rho")).encode(x=x, y=y)
-        layers += [
-            sweep.mark_line(color="var(--fair)", strokeWidth=1.5, opacity=0.5).encode(order="rho:Q"),
-            sweep.mark_point(color="var(--fair)", filled=False, size=50, fill="var(--paper)", strokeWidth=1.5).encode(
-                tooltip=tip
-            ),
-            sweep.mark_text(color="var(--muted)", dy=16, fontSize=11).encode(text="label:N"),
-        ]
-    points = alt.Chart(pd.DataFrame(models)).encode(x=x, y=y)
-    colour = alt.Color("model:N", scale=_scale(f), legend=None)
-    layers += [
-        points.mark_point(filled=True, size=130, opacity=1).encode(color=colour, tooltip=tip),
-        points.mark_text(dy=-14, fontSize=12, fontWeight=600).encode(text="label:N", color=colour),
-    ]
-    return alt.layer(*layers).properties(width="container", height=300)
+    base = alt.Chart(pd.DataFrame(rows)).encode(x=x, color=colour, tooltip=tip)
+    bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=alt.Y("low:Q", title=score), y2="high:Q")
+    points = base.mark_point(filled=True, size=130, opacity=1).encode(y=y)
+    return alt.layer(bars, points).properties(width="container", height=280)
 
 
 def distribution(f: Findings) -> Any:
-    """How many people have a worst-case change larger than d: one falling line a model."""
+    """How many people have a worst-case change above so much of how strangers differ: one falling line a model."""
     import altair as alt
 
-    rows = []
+    rows, tops = [], []
     for name, m in f.models.items():
-        q = np.maximum(np.asarray(m["audit"]["quantiles"], dtype=float), 0)
-        steps = [(0.0, 1.0), *((float(np.sqrt(v)), 1 - i / 100) for i, v in enumerate(q))]
+        apart = m["audit"]["strangers"]
+        if not apart:
+            continue
+        q = np.sqrt(np.maximum(np.asarray(m["audit"]["quantiles"], dtype=float), 0) / apart)
+        tops.append(float(q[98]))
+        steps = [(0.0, 1.0), *((float(v), 1 - i / 100) for i, v in enumerate(q))]
         rows += [{"d": d, "share": share, "model": NAMES[name]} for d, share in steps]
-    frame = pd.DataFrame(rows)
-    top = max(float(np.sqrt(max(m["audit"]["quantiles"][98], 0))) for m in f.models.values()) or 1.0
-    lines = alt.Chart(frame).encode(
+    if not rows:
+        return None
+    lines = alt.Chart(pd.DataFrame(rows)).encode(
         x=alt.X(
             "d:Q",
-            scale=alt.Scale(domain=[0, top]),
-            axis=alt.Axis(title=["worst-case change", "of the model's output (logits)"], grid=False, tickCount=6),
+            scale=alt.Scale(domain=[0, max(tops) or 1.0]),
+            axis=alt.Axis(
+                title=["worst change found for a person,", "over the typical difference of strangers"],
+                grid=False,
+                tickCount=6,
+            ),
         ),
-        y=alt.Y("share:Q", axis=alt.Axis(title="share of people with a larger change", format=".0%", tickCount=5)),
+        y=alt.Y("share:Q", axis=alt.Axis(title="share of people with more", format=".0%", tickCount=5)),
         color=alt.Color(
             "model:N",
             scale=_scale(f),
-            legend=alt.Legend(title=None, orient="top", symbolType="stroke", symbolStrokeWidth=3),
+            legend=alt.Legend(
+                title=None, orient="bottom", columns=2, symbolType="stroke", symbolStrokeWidth=3, labelLimit=170
+            ),
         ),
         tooltip=[
             alt.Tooltip("model:N"),
@@ -149,68 +153,104 @@ def distribution(f: Findings) -> Any:
     return lines.mark_line(strokeWidth=2, interpolate="step-after", clip=True).properties(width="container", height=260)
 
 
-def gaps(f: Findings) -> Any:
-    """Share predicted right in each group, with 95 % intervals, plain against fair."""
+def groups(f: Findings) -> Any:
+    """Selection rate of each group (mean error of a quantity), with 95 % intervals: the usual and the fair model."""
     import altair as alt
 
-    rows = []
-    for name in ("plain", "fair"):
-        for attribute, gap in f.models[name]["gaps"].items():
-            for rate in gap["rates"]:
-                if rate["rate"] is None:
-                    continue
-                truth = f.labels[rate["class"]] if rate["class"] < len(f.labels) else str(rate["class"])
-                rows.append(
-                    {
-                        "group": f"{attribute}: {rate['group']}",
-                        "truth": f"{f.target} = {truth}",
-                        "rate": rate["rate"],
-                        "low": rate["interval"][0],
-                        "high": rate["interval"][1],
-                        "n": rate["n"],
-                        "model": NAMES[name],
-                    }
-                )
-    if not rows:
-        return None
-    frame = pd.DataFrame(rows)
-    groups = list(dict.fromkeys(frame["group"]))[:24]
-    frame = frame[frame["group"].isin(groups)]
-    y = alt.Y(
-        "group:N",
-        sort=groups,
-        axis=alt.Axis(title=None, grid=False, labelLimit=180, labelColor="var(--ink)", domain=False, ticks=False),
+    key, title = (
+        ("error", "mean error of the prediction")
+        if f.regression
+        else ("selection", f"share decided {f.metrics['positive']}")
     )
-    offset = alt.YOffset("model:N", sort=[NAMES["plain"], NAMES["fair"]], scale=alt.Scale(paddingOuter=0.6))
-    colour = alt.Color(
-        "model:N", scale=_scale(f), legend=alt.Legend(title=None, orient="top", values=[NAMES["plain"], NAMES["fair"]])
+    panels = []
+    shown = list(dict.fromkeys([f.reference, "fair"]))
+    for attribute in f.sensitive:
+        rows = [
+            {"group": r["group"], "rate": r[key]["rate"], "low": r[key]["interval"][0], "high": r[key]["interval"][1],
+             "n": r["n"], "model": NAMES[name]}
+            for name in shown
+            for r in f.models[name]["groups"][attribute]["rates"]
+            if not r["small"] and r[key]["rate"] is not None
+        ]  # fmt: skip
+        if not rows:
+            continue
+        frame = pd.DataFrame(rows)
+        names = list(dict.fromkeys(frame["group"]))[:24]
+        tip = [
+            alt.Tooltip("model:N"), alt.Tooltip("group:N"), alt.Tooltip("rate:Q", title=title, format=".3f"),
+            alt.Tooltip("low:Q", title="95 % from", format=".3f"), alt.Tooltip("high:Q", title="to", format=".3f"),
+            alt.Tooltip("n:Q", title="people", format=","),
+        ]  # fmt: skip
+        base = alt.Chart(frame[frame["group"].isin(names)]).encode(
+            y=alt.Y("group:N", sort=names, axis=_names_axis()),
+            yOffset=alt.YOffset("model:N", sort=[NAMES[name] for name in shown], scale=alt.Scale(paddingOuter=0.6)),
+            color=alt.Color("model:N", scale=_scale(f), legend=alt.Legend(
+                title=None, orient="bottom", columns=1, values=[NAMES[name] for name in shown], labelLimit=200)),
+            tooltip=tip,
+        )  # fmt: skip
+        axis = alt.Axis(title=title, format=".0%" if not f.regression else ".3~g", tickCount=4)
+        layered = alt.layer(
+            base.mark_rule(strokeWidth=2, opacity=0.55).encode(x=alt.X("low:Q", title=title), x2="high:Q"),
+            base.mark_point(filled=True, size=60, opacity=1).encode(
+                x=alt.X("rate:Q", scale=alt.Scale(zero=False), axis=axis)
+            ),
+        )
+        panels.append(layered.properties(width=820, height={"step": 13}, title=f"By {attribute}"))
+    if not panels:
+        return None
+    return panels[0] if len(panels) == 1 else alt.vconcat(*panels)
+
+
+def _names_axis() -> Any:
+    import altair as alt
+
+    return alt.Axis(title=None, grid=False, labelLimit=150, labelColor="var(--ink)", domain=False, ticks=False)
+
+
+def calibration(f: Findings) -> Any:
+    """What was said against what happened, in groups of people with rising probability."""
+    import altair as alt
+
+    if f.regression:
+        return None
+    rows = [
+        {"said": r["said"], "happened": r["happened"], "low": r["interval"][0], "high": r["interval"][1], "n": r["n"],
+         "model": NAMES[name]}
+        for name in dict.fromkeys([f.reference, "fair"])
+        for r in f.models[name]["calibration"]
+    ]  # fmt: skip
+    line = pd.DataFrame({"said": [0.0, 1.0], "happened": [0.0, 1.0]})
+    x = alt.X(
+        "said:Q",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(
+            title=f"probability of {f.metrics['positive']} that was said", format=".0%", tickCount=5, grid=False
+        ),
+    )
+    y = alt.Y(
+        "happened:Q",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(title="share for whom it was so", format=".0%", tickCount=5),
     )
     tip = [
-        alt.Tooltip("model:N"), alt.Tooltip("group:N"), alt.Tooltip("truth:N", title="people with"),
-        alt.Tooltip("rate:Q", title="predicted right", format=".1%"),
-        alt.Tooltip("low:Q", title="95 % from", format=".1%"),
-        alt.Tooltip("high:Q", title="to", format=".1%"), alt.Tooltip("n:Q", title="people", format=","),
-    ]  # fmt: skip
-    base = alt.Chart().encode(y=y, yOffset=offset, color=colour, tooltip=tip)
-    x = alt.X(
-        "rate:Q",
-        scale=alt.Scale(zero=False, nice=True),
-        axis=alt.Axis(title="predicted right", format=".0%", tickCount=4),
+        alt.Tooltip("model:N"),
+        alt.Tooltip("said:Q", format=".1%"),
+        alt.Tooltip("happened:Q", format=".1%"),
+        alt.Tooltip("n:Q", title="people"),
+    ]
+    colour = alt.Color(
+        "model:N",
+        scale=_scale(f),
+        legend=alt.Legend(
+            title=None, orient="bottom", columns=2, labelLimit=170, values=list(dict.fromkeys(r["model"] for r in rows))
+        ),
     )
-    layered = alt.layer(
-        base.mark_rule(strokeWidth=2, opacity=0.55).encode(x=alt.X("low:Q"), x2="high:Q"),
-        base.mark_point(filled=True, size=60, opacity=1).encode(x=x),
-        data=frame,
-    ).properties(width="container", height={"step": 13})
-    truths = list(dict.fromkeys(frame["truth"]))[:4]
-    return alt.vconcat(
-        *(
-            layered.transform_filter(alt.FieldEqualPredicate(field="truth", equal=truth)).properties(
-                title=f"Among people with {truth}", width=820
-            )
-            for truth in truths
-        )
-    )
+    base = alt.Chart(pd.DataFrame(rows)).encode(x=x, color=colour, tooltip=tip)
+    return alt.layer(
+        alt.Chart(line).mark_line(color="var(--rule)", strokeDash=[4, 4]).encode(x=x, y=y),
+        base.mark_rule(opacity=0.5).encode(y=alt.Y("low:Q", title="share for whom it was so"), y2="high:Q"),
+        base.mark_point(filled=True, size=60, opacity=1).encode(y=y),
+    ).properties(width="container", height=260)
 
 
 def directions(f: Findings) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.report.charts import charts
-from evenhand.report.findings import LONG_NAMES, NAMES, Findings, compact, in_100, number
+from evenhand.report.findings import Findings, compact, in_100, number, share_of
+from evenhand.report.names import LONG_NAMES, NAMES
 
 
 def render(findings: Findings) -> str:
@@ -27,7 +28,12 @@ def render(findings: Findings) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "in_100": in_100, "percent": lambda value: f"{value:.1%}"}
+    environment.filters |= {
+        "number": lambda value: "undefined" if value is None else number(value),
+        "in_100": in_100,
+        "percent": lambda value: "undefined" if value is None else f"{value:.1%}",
+        "share_of": lambda value: "undefined" if value is None else share_of(value),
+    }
     specs = charts(findings)
     return environment.get_template("report.html.j2").render(
         f=findings,
@@ -38,6 +44,7 @@ def render(findings: Findings) -> str:
         runtime=_runtime(),
         charts=specs,
         charts_json=compact(specs),
+        thresholds_json=compact(findings.fair.get("thresholds") or []),
         dots=_dots,
     )
 

@@ -1,210 +1,186 @@
-"""Reading a table of one's own: separators, decimal commas, compressed files, and what kind each column is."""
+"""Reading a table of one's own: text, parquet, Excel, JSON, a database or standard input, as one frame."""
 
 from __future__ import annotations
 
-import bz2
-import csv
 import difflib
-import gzip
-import io
-import lzma
-import re
-import zipfile
-from collections import Counter
+import json
+import sqlite3
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, cast
 
 import pandas as pd
 
-__all__ = ["TableError", "read_table"]
+from evenhand.tables.delimited import decode, first_line, open_packed, read_delimited, standard_input
+from evenhand.tables.errors import TableError, find_column, find_columns
 
-MISSING = ["?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "-", "#N/A", ""]
+__all__ = ["TableError", "find_column", "find_columns", "read_sql", "read_table"]
+
 COMPRESSED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
-SEPARATORS = [",", ";", "\t", "|"]
-LEADING_ZERO = re.compile(r"^0\d+$")  # a code such as 01307, not a number
-_DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d+,\d+\s*$")
-_DECIMAL_POINT = re.compile(r"^\s*[-+]?\d+\.\d+\s*$")
+STDIN = "-"
 
 
-class TableError(ValueError):
-    """The table cannot be used as it is; the message says what is wrong, where, and how to mend it."""
-
-
-def read_table(path: str | Path, *, separator: str | None = None, decimal: str | None = None) -> pd.DataFrame:
-    """A CSV, TSV or parquet file as a frame, compressed (gz, bz2, xz, zip, zst) or not.
+def read_table(
+    path: str | Path, *, separator: str | None = None, decimal: str | None = None, header: bool = True
+) -> pd.DataFrame:
+    """A CSV, TSV, parquet, Excel or JSON file as a frame, compressed (gz, bz2, xz, zip, zst) or not; "-" is standard
+    input.
 
     The separator (comma, semicolon, tab, bar), decimal commas and the encoding (UTF-8 with or without byte order mark,
     UTF-16 with one, otherwise Windows-1252) are found by looking at the first lines. "?", "NA" and such are missing.
-    Codes with leading zeros (postcodes, say) stay text.
+    Codes with leading zeros (postcodes, say) stay text. Columns of one name are told apart by a number. What was
+    altered is said in ``frame.attrs["notes"]``. header=False: the first line is data, columns are called "column 1" ...
     """
+    if str(path) == STDIN:
+        with tempfile.TemporaryDirectory() as folder:
+            return _read(standard_input(Path(folder)), separator, decimal, header, "standard input")
     path = Path(path)
     if not path.exists():
         raise TableError(f"there is no file {path}{_neighbours(path)}")
     if path.is_dir():
         raise TableError(f"{path} is a folder; give the file inside it")
+    return _read(path, separator, decimal, header, str(path))
+
+
+def read_sql(query: str, url: str) -> pd.DataFrame:
+    """The rows that a query of a database gives. url as SQLAlchemy has it, such as sqlite:///people.db."""
+    try:
+        if url.startswith("sqlite:///"):
+            file = Path(url.removeprefix("sqlite:///"))
+            if not file.is_file():
+                raise TableError(f"there is no database {file}{_neighbours(file)}")
+            connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+            try:
+                frame = pd.read_sql_query(query, connection)
+            finally:
+                connection.close()
+        else:
+            frame = _from_alchemy(query, url)
+    except TableError:
+        raise
+    except Exception as error:  # each driver has its own
+        raise TableError(f"the query failed: {first_line(error)}") from error
+    return _named_apart(frame, [str(name) for name in frame.columns], "the query")
+
+
+def _from_alchemy(query: str, url: str) -> pd.DataFrame:
+    try:
+        import sqlalchemy
+    except ImportError as error:
+        raise TableError("databases other than SQLite need SQLAlchemy; pip install sqlalchemy") from error
+    engine = sqlalchemy.create_engine(url)
+    try:
+        with engine.connect() as connection:
+            return pd.read_sql_query(sqlalchemy.text(query), connection)
+    finally:
+        engine.dispose()
+
+
+def _read(path: Path, separator: str | None, decimal: str | None, header: bool, shown: str) -> pd.DataFrame:
     if path.stat().st_size == 0:
-        raise TableError(f"{path} is empty (0 bytes)")
+        raise TableError(f"{shown} is empty (0 bytes)")
     kind = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED][-1:]
     if kind in ([".parquet"], [".pq"]):
-        frame = _parquet(path)
+        frame, names = _parquet(path)
+    elif kind in ([".xlsx"], [".xlsm"], [".ods"]):
+        frame, names = _excel(path, header)
+    elif kind in ([".jsonl"], [".ndjson"], [".json"]):
+        frame, names = _json(path)
     elif kind in ([".csv"], [".tsv"], [".txt"], [".tab"], [".data"], []):
-        frame = _text(path, separator, decimal)
+        frame, names = read_delimited(path, separator, decimal, header)
     else:
         raise TableError(
-            f"{path} ends in {kind[0]}; a table is read from .csv, .tsv or .parquet (.gz, .bz2, .xz, .zip)"
+            f"{path} ends in {kind[0]}; a table is read from .csv, .tsv, .parquet, .xlsx or .jsonl (.gz, "
+            ".bz2, .xz, .zip)"
         )
-    frame.columns = pd.Index([str(name).strip() for name in frame.columns])
-    _refuse_twins(list(frame.columns), path)
+    frame = _named_apart(frame, names, shown)
     if len(frame) == 0:
-        raise TableError(f"{path} has a header but no rows")
+        raise TableError(f"{shown} has a header but no rows")
     return frame
 
 
-def find_column(name: str, names: Sequence[str], role: str) -> str:
-    """The column of that name, or an error that offers the closest ones."""
-    if name in names:
-        return name
-    folded = {other.casefold(): other for other in names}
-    near = difflib.get_close_matches(name.casefold(), list(folded), n=3, cutoff=0.5)
-    hint = (
-        f"did you mean {' or '.join(repr(folded[other]) for other in near)}?"
-        if near
-        else f"the columns are {', '.join(map(repr, list(names)[:20]))}" + (" ..." if len(names) > 20 else "")
-    )
-    raise TableError(f"the table has no column {name!r} for --{role}; {hint}")
+def _named_apart(frame: pd.DataFrame, names: Sequence[str], shown: str) -> pd.DataFrame:
+    """Columns with names of their own: the second "a" becomes "a (2)", a column without a name keeps pandas' one."""
+    notes, taken = [], set[str]()
+    columns = [str(name).strip() for name in frame.columns]
+    if len(names) == len(columns):
+        columns = [name.strip() or column for name, column in zip(names, columns)]
+    for i, name in enumerate(columns):
+        apart, count = name, 1
+        while apart in taken or (count > 1 and apart in columns):
+            count += 1
+            apart = f"{name} ({count})"
+        if apart != name:
+            notes.append(f"{shown} has more than one column {name!r}; number {i + 1} is called {apart!r} here")
+        taken.add(apart)
+        columns[i] = apart
+    frame.columns = pd.Index(columns)
+    frame.attrs["notes"] = notes
+    return frame
 
 
-def _parquet(path: Path) -> pd.DataFrame:
+def _parquet(path: Path) -> tuple[pd.DataFrame, list[str]]:
     try:
         from pyarrow import parquet
 
-        _refuse_twins(parquet.read_schema(path).names, path)
-        return pd.read_parquet(path)
-    except TableError:
-        raise
+        names = list(parquet.read_schema(path).names)
+        table = parquet.read_table(path) if len(set(names)) == len(names) else parquet.ParquetFile(path).read()
+        if len(set(names)) < len(names):  # pandas refuses twins
+            table = table.rename_columns([f"{i}" for i in range(len(names))])
+            return table.to_pandas(), names
+        frame: pd.DataFrame = table.to_pandas()
+        return frame, [str(name) for name in frame.columns]
     except ImportError as error:
         raise TableError(f"reading {path} needs pyarrow; pip install pyarrow") from error
     except Exception as error:  # pyarrow has exceptions of its own
-        raise TableError(f"{path} is not a parquet file that can be read: {_first_line(error)}") from error
+        raise TableError(f"{path} is not a parquet file that can be read: {first_line(error)}") from error
 
 
-def _text(path: Path, separator: str | None, decimal: str | None) -> pd.DataFrame:
+def _excel(path: Path, header: bool) -> tuple[pd.DataFrame, list[str]]:
+    """The first sheet."""
     try:
-        with _open(path) as file:
-            head = file.read(1 << 18)
-    except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise TableError(f"{path} cannot be unpacked: {_first_line(error)}") from error
-    if b"\x00" in head[:1000] and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise TableError(f"{path} is a binary file, not a table; save it as .csv, .tsv or .parquet")
-    encoding, text = _decode(head)
-    lines = text.splitlines()
-    if len(head) == 1 << 18:
-        lines = lines[:-1]  # the last one may be cut
-    sep = separator or _separator(lines[:60], path)
-    dec = decimal or _decimal(lines[:200], sep)
-    _refuse_twins(_header(text, sep), path)  # pandas would rename the second one to "name.1"
+        cells: pd.DataFrame = pd.read_excel(path, header=None, dtype=object)
+    except ImportError as error:
+        raise TableError(f"reading {path} needs openpyxl; pip install openpyxl, or save it as CSV") from error
+    except Exception as error:  # each engine has exceptions of its own
+        raise TableError(f"{path} is not a spreadsheet that can be read: {first_line(error)}") from error
+    cells = cells.dropna(how="all").dropna(how="all", axis=1)
+    if cells.empty:
+        raise TableError(f"the first sheet of {path} is empty")
+    if header:
+        names = ["" if pd.isna(cell) else str(cell) for cell in cells.iloc[0]]
+        cells = cells.iloc[1:]
+    else:
+        names = [f"column {i + 1}" for i in range(cells.shape[1])]
+    frame = cells.reset_index(drop=True).infer_objects()
+    frame.columns = pd.Index([name or f"Unnamed: {i}" for i, name in enumerate(names)])
+    return frame, names
+
+
+def _json(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """One object a line, or an array of objects."""
     try:
-        with _open(path) as file:
-            return pd.read_csv(
-                cast(Any, file),
-                sep=sep,
-                decimal=dec,
-                dtype=dict.fromkeys(_codes(lines, sep), str),
-                encoding=encoding,
-                skipinitialspace=True,
-                na_values=MISSING,
-                keep_default_na=True,
-                low_memory=False,
-            )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise TableError(
-            f"{path} cannot be read as a table separated by {_named(sep)}: {_first_line(error)}; "
-            "mend that line, or name the separator with --separator"
-        ) from error
-
-
-def _open(path: Path) -> IO[bytes]:
-    suffix = path.suffix.lower()
-    if suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    if suffix == ".bz2":
-        return bz2.open(path, "rb")
-    if suffix == ".xz":
-        return lzma.open(path, "rb")
-    if suffix == ".zip":
-        archive = zipfile.ZipFile(path)
-        names = [name for name in archive.namelist() if not name.endswith("/")]
-        if len(names) != 1:
-            raise TableError(f"{path} holds {len(names)} files; a zipped table must be the only file in its archive")
-        return archive.open(names[0])
-    if suffix == ".zst":
-        try:
-            import zstandard  # type: ignore[import-not-found, unused-ignore]
-        except ImportError as error:
-            raise TableError(f"reading {path} needs zstandard; pip install zstandard") from error
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb")))
-    return path.open("rb")
-
-
-def _decode(head: bytes) -> tuple[str, str]:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16", head[: len(head) // 2 * 2].decode("utf-16", errors="ignore")
-    try:
-        return "utf-8-sig", head.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if error.start > len(head) - 5:  # a character cut in two at the end
-            return "utf-8-sig", head[: error.start].decode("utf-8-sig")
-        return "cp1252", head.decode("cp1252", errors="replace")
-
-
-def _separator(lines: list[str], path: Path) -> str:
-    """The separator that splits the first lines into the same number of fields, the more the better."""
-    best, found = 1, None
-    for sep in SEPARATORS:
-        widths = [len(row) for row in csv.reader(lines, delimiter=sep, skipinitialspace=True) if row]
-        if not widths:
-            continue
-        agree = sum(width == widths[0] for width in widths) / len(widths)
-        if agree > 0.9 and widths[0] > best:
-            best, found = widths[0], sep
-    if found is None:
-        shown = lines[0][:60] if lines else ""
-        raise TableError(
-            f"{path} does not look like a table with several columns; its first line is {shown!r}. "
-            "Name the separator, for example --separator ';'"
+        with open_packed(path) as file:
+            text = decode(file.read())[1].strip()
+        rows = (
+            json.loads(text)
+            if text.startswith("[")
+            else [json.loads(line) for line in text.split("\n") if line.strip()]
         )
-    return found
-
-
-def _header(text: str, sep: str) -> list[str]:
-    """The names in the first line that is not empty; columns without a name do not count."""
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
-    first: list[str] = next((row for row in rows if any(cell.strip() for cell in row)), [])
-    return [cell.strip() for cell in first if cell.strip()]
-
-
-def _codes(lines: list[str], sep: str) -> list[str]:
-    """The columns with a value like 01307 in the first lines: read as numbers they would lose their zeros."""
-    rows = csv.reader(lines, delimiter=sep, skipinitialspace=True)
-    header: list[str] = next((row for row in rows if any(cell.strip() for cell in row)), [])
-    zeros = {i for row in rows if len(row) == len(header) for i, cell in enumerate(row) if LEADING_ZERO.match(cell)}
-    return [header[i] for i in sorted(zeros)]
-
-
-def _refuse_twins(names: Sequence[str], path: Path) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TableError(f"{path} has more than one column named {', '.join(map(repr, twice))}; rename all but one")
-
-
-def _decimal(lines: list[str], sep: str) -> str:
-    if sep == ",":
-        return "."
-    cells = [cell for row in csv.reader(lines[1:], delimiter=sep) for cell in row]
-    commas = sum(bool(_DECIMAL_COMMA.match(cell)) for cell in cells)
-    points = sum(bool(_DECIMAL_POINT.match(cell)) for cell in cells)
-    return "," if commas > points else "."
+        if not all(isinstance(row, dict) for row in rows):
+            raise ValueError("a row is no object")
+        frame = pd.DataFrame(rows)
+    except (ValueError, OSError, EOFError) as error:
+        raise TableError(
+            f"{path} is neither JSON lines (one object a line) nor an array of objects: {first_line(error)}"
+        ) from error
+    nested = [str(name) for name in frame.columns if frame[name].map(lambda v: isinstance(v, list | dict)).any()]
+    if nested:
+        raise TableError(
+            f"{path} holds lists or objects inside column(s) {', '.join(map(repr, nested[:5]))}; flatten them"
+        )
+    frame = frame.infer_objects()
+    return frame, [str(name) for name in frame.columns]
 
 
 def _neighbours(path: Path) -> str:
@@ -213,11 +189,3 @@ def _neighbours(path: Path) -> str:
         return f"; there is no folder {folder} either"
     near = difflib.get_close_matches(path.name, [p.name for p in folder.iterdir()], n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(near)}?" if near else f" (looked in {folder.resolve()})"
-
-
-def _named(sep: str) -> str:
-    return {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}.get(sep, repr(sep))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

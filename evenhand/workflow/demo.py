@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from evenhand.datasets import adult, adult_frame
 from evenhand.workflow.prepare import Task, prepare
 from evenhand.workflow.questions import Flip
-from evenhand.workflow.stages import METHODS, Settings
+from evenhand.workflow.settings import Settings
+from evenhand.workflow.trained import NAMES
 
 FEATURES = [
     "age", "education-num", "capital-gain", "capital-loss", "hours-per-week",
@@ -45,8 +46,9 @@ def demo_task(seed: int = 0) -> tuple[pd.DataFrame, Task]:
     frame["race"] = np.where(frame["race"] == "White", "White", "Non-White")
     held_out: NDArray[np.bool_] = np.isin(rows, test.X.index)
     task = prepare(
-        frame, "income", ["sex", "race"], proxy=["sex"], seed=seed, held_out=held_out, extra_questions=[SPOUSE]
-    )
+        frame, "income", ["sex", "race"], see_sensitive=True, proxy=["sex"], seed=seed, held_out=held_out,
+        extra_questions=[SPOUSE],
+    )  # fmt: skip
     return frame, task
 
 
@@ -54,12 +56,12 @@ def lines(metrics: dict[str, Any]) -> list[Line]:
     """The table of the paper: one line a model."""
     return [
         Line(
-            METHODS[name],
+            NAMES[name],
             m["balanced_accuracy"],
             1 - m["changed"][SPOUSE.name]["share"],
             1 - m["changed"]["sex or race"]["share"],
-            m["gaps"]["sex"]["rms"],
-            m["gaps"]["race"]["rms"],
+            m["groups"]["sex"]["rms"],
+            m["groups"]["race"]["rms"],
             m["audit"]["r_low"],
         )
         for name, m in metrics["models"].items()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand.atomic import write_whole
-from evenhand.tables.read import TableError
+from evenhand.tables.errors import TableError
+
+LOCK = ".lock"
 
 
 class Folder:
@@ -26,27 +31,71 @@ class Folder:
     def open(self, fingerprint: str, overwrite: bool = False) -> bool:
         """Start the run here, or go on with it; whether it goes on. Another run's folder is refused."""
         if self.path.exists() and not self.path.is_dir():
-            raise TableError(f"--out {self.path} is a file; name a folder")
+            raise TableError(f"{self.path} is a file; name a folder to write to")
         started = self.path / "stages" / "fingerprint.json"
         if started.exists():
             same = self._read_fingerprint(started) == fingerprint
             if not same and not overwrite:
                 raise TableError(
-                    f"{self.path} holds another run (other data or other options); give another --out, or --overwrite"
+                    f"{self.path} holds another run (other data or other options); name another folder", "overwrite"
                 )
             if same and not overwrite:
                 return True
             self._clear_stages()
-        elif self.path.exists() and any(self.path.iterdir()) and not overwrite:
-            raise TableError(f"{self.path} is not empty and holds no run; give another --out, or --overwrite")
-        self.write_json("stages/fingerprint.json", {"fingerprint": fingerprint})
+        elif self.path.exists() and any(file.name != LOCK for file in self.path.iterdir()) and not overwrite:
+            raise TableError(f"{self.path} is not empty and holds no run; name another folder", "overwrite")
+        today = time.strftime("%Y-%m-%d")
+        self.write_json("stages/fingerprint.json", {"fingerprint": fingerprint, "started": today})
         return False
+
+    @property
+    def started(self) -> str:
+        """The day on which the run was begun."""
+        return str(self.read_json("stages/fingerprint.json").get("started", "unknown"))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else writes to this folder meanwhile; a process that died holds nothing."""
+        if self.path.exists() and not self.path.is_dir():
+            raise TableError(f"{self.path} is a file; name a folder to write to")
+        try:
+            import fcntl
+        except ImportError:  # not on this system: two runs in one folder are then the user's affair
+            yield
+            return
+        new = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / LOCK).open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                owner = file.read().strip() or "unknown"
+                raise TableError(
+                    f"another run is writing to {self.path} (process {owner}); wait until it is done, or name "
+                    "another folder"
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            try:
+                yield
+            finally:
+                (self.path / LOCK).unlink(missing_ok=True)
+                if new and not any(self.path.iterdir()):
+                    self.path.rmdir()
 
     def stage(self, name: str, make: Callable[[], Any]) -> Any:
         """The JSON result of a stage: read if it is there, made and kept otherwise."""
         path = self.path / "stages" / f"{name}.json"
         if path.exists():
-            return json.loads(path.read_text("utf-8"))
+            try:
+                return json.loads(path.read_text("utf-8"))
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                raise TableError(
+                    f"{path} is damaged ({error}). Delete it and run the same command again: only this stage "
+                    "is done anew"
+                ) from error
         result = plain(make())
         self.write_json(f"stages/{name}.json", result)
         return result

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from evenhand.report import Findings, render
 from evenhand.report.card import model_card
-from evenhand.tables.read import TableError
+from evenhand.tables.errors import TableError
 from evenhand.workflow.folder import Folder, versions
 from evenhand.workflow.prepare import Task
 from evenhand.workflow.stages import Results
@@ -23,13 +25,13 @@ def write_results(folder: Folder, task: Task, results: Results, made_by: dict[st
     """Everything but the report, which is made from these files alone."""
     shutil.copyfile(folder.path / "stages" / "fair.evenhand", folder.path / f".{MODEL}")
     (folder.path / f".{MODEL}").replace(folder.path / MODEL)
-    task.fair_metric.save(folder.path / "metric.npz")
+    task.view.fair_metric.save(folder.path / "metric.npz")
     folder.write_json("metrics.json", results.metrics)
     table = pd.DataFrame(results.frontier, columns=["rho", "accuracy", "unfairness", "front"])
     folder.write_table("frontier.csv", table)
     if results.certificate is not None:
         folder.write_json("certificate.json", results.certificate)
-    folder.write_json("run.json", {**made_by, "versions": versions()})
+    folder.write_json("run.json", {**made_by, "date": folder.started, "versions": versions()})
     write_report(folder)
 
 
@@ -38,6 +40,18 @@ def write_report(folder: Folder) -> None:
     findings = read_findings(folder)
     folder.write("report.html", render(findings).encode())
     folder.write("model_card.md", model_card(findings).encode())
+
+
+def data_hash(path: str | None, frame: pd.DataFrame) -> str:
+    """SHA-256 of the file, so that a report can be matched with its data; of the values where there is no file."""
+    digest = hashlib.sha256()
+    if path is not None and Path(path).is_file():
+        with Path(path).open("rb") as file:
+            while part := file.read(1 << 20):
+                digest.update(part)
+    else:
+        digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 def read_findings(folder: Folder) -> Findings:
@@ -53,30 +67,33 @@ def read_findings(folder: Folder) -> Findings:
             for row in csv.DictReader(file):
                 numbers: dict[str, Any] = {k: float(row[k]) for k in ("rho", "accuracy", "unfairness") if row[k]}
                 table.append({**numbers, "front": row["front"] == "True"})
-    for name in ("models", "chosen", "rows", "questions", "directions", "schema", "settings"):
+    for name in ("models", "chosen", "reference", "rows", "questions", "directions", "schema", "settings"):
         if name not in metrics:
             raise TableError(f"{path / 'metrics.json'} lacks {name!r}; was it written by evenhand train?")
     return Findings(metrics, made_by, table, certificate)
 
 
 def summary(folder: Folder) -> dict[str, Any]:
-    """The numbers of a finished run, for --json."""
+    """The numbers of a finished run, for machines."""
     metrics = folder.read_json("metrics.json")
     result = {
         "folder": str(folder.path),
         "chosen": metrics["chosen"],
-        "models": {
-            name: {
-                "balanced_accuracy": m["balanced_accuracy"],
-                "changed": {question: c["share"] for question, c in m["changed"].items()},
-                "gaps": {attribute: g["rms"] for attribute, g in m["gaps"].items()},
-                "r_low": m["audit"]["r_low"],
-            }
-            for name, m in metrics["models"].items()
-        },
+        "reference": metrics["reference"],
+        "models": {name: _numbers(m) for name, m in metrics["models"].items()},
     }
     path = folder.path / "certificate.json"
     if path.exists():
         found = json.loads(path.read_text("utf-8"))
-        result["certificate"] = {k: v for k, v in found.items() if k not in ("each_low", "each_high")}
+        result["certificate"] = {k: v for k, v in found.items() if k not in ("each_low", "each_high", "rows")}
     return result
+
+
+def _numbers(m: dict[str, Any]) -> dict[str, Any]:
+    scores = ("balanced_accuracy", "accuracy", "auc", "log_loss", "calibration_error", "r2", "mae")
+    return {
+        **{name: m[name] for name in scores if name in m},
+        "changed": {question: c["share"] for question, c in m["changed"].items()},
+        "gaps": {attribute: g["rms"] for attribute, g in m["groups"].items() if "rms" in g},
+        **{name: m["audit"].get(name) for name in ("r_low", "relative", "decisions", "percentile")},
+    }

@@ -1,94 +1,63 @@
-"""What a run starts from: a table in four parts, encoded, with its metric and its domain."""
+"""What a run starts from: a table in four parts, what a model sees of it, and the questions to ask of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import train_test_split
 
-from evenhand.domain import Box
-from evenhand.estimators.inputs import data_bounds
-from evenhand.fair_metrics.classifier import AttributeModel, from_classifier
-from evenhand.fair_metrics.metric import FairMetric
-from evenhand.tables.read import TableError
-from evenhand.tables.schema import Schema, encode, encoded_names, make_encoder
+from evenhand.tables.encoder import encode, positions
+from evenhand.tables.errors import TableError
+from evenhand.tables.leaks import leaks
+from evenhand.tables.schema import Schema
 from evenhand.workflow.questions import Flip, flips
+from evenhand.workflow.similarity import Proxy, check_free_share, free_share, learn_proxy
+from evenhand.workflow.views import Part, View, carry_over, fit_encoder, make_view
 
 MIN_ROWS = 200
-METRIC_ROWS = 50_000  # enough to learn the directions
 PARTS = ("train", "tuning", "validation", "held_out")
 
 
 @dataclass(frozen=True)
-class Part:
-    """One part of the table: clean frame in the user's units, encoded features, class codes."""
-
-    frame: pd.DataFrame
-    X: pd.DataFrame
-    y: NDArray[np.int64]
-
-    def head(self, n: int) -> Part:
-        return Part(self.frame.iloc[:n], self.X.iloc[:n], self.y[:n])
-
-
-@dataclass(frozen=True)
 class Task:
-    """A table ready for training: parts, encoder, metric, domain, and the questions to ask of a model."""
+    """A table ready for training: parts, what models see, and the questions to ask of them.
+
+    ``views``: "seeing" with the sensitive columns as features, "blind" without. ``own`` is the one that the fair model
+    gets; the other is for comparison.
+    """
 
     schema: Schema
-    encoder: ColumnTransformer
     parts: dict[str, Part]
-    fair_metric: FairMetric
-    proxies: tuple[str, ...]
+    views: dict[str, View]
+    own: str
+    proxies: tuple[Proxy, ...]
+    free_share: float  # of the differences between people, blind view
     questions: list[Flip]
     left_out: dict[str, int] = field(default_factory=dict)  # why -> how many rows
+    notes: tuple[str, ...] = ()
+
+    @property
+    def view(self) -> View:
+        return self.views[self.own]
 
     def groups(self, part: Part) -> dict[str, NDArray[Any]]:
         """The sensitive attributes as groups: categories, or a number cut at its quartiles."""
         groups: dict[str, NDArray[Any]] = {}
-        kinds = {column.name: column.kind for column in self.schema.used}
         for name in self.schema.sensitive:
             values = part.frame[name]
-            if kinds[name] == "number":
+            if self.schema.kind(name) == "number":
                 cuts = np.unique(np.nanquantile(self.parts["train"].frame[name], [0, 0.25, 0.5, 0.75, 1]))
+                shown = [f"{low:g} to {high:g}" for low, high in pairwise(cuts)]
                 cuts[0], cuts[-1] = -np.inf, np.inf
-                values = pd.cut(values, cuts.tolist()).astype(str)
+                values = pd.cut(values, cuts.tolist(), labels=shown).astype(object).fillna("(missing)")
             groups[name] = values.to_numpy(dtype=str)
         return groups
-
-    def box(self) -> Box:
-        """The set of possible people, from the range of the train part."""
-        return self._box
-
-    @cached_property
-    def _box(self) -> Box:
-        low, high = data_bounds(torch.from_numpy(self.parts["train"].X.to_numpy(dtype=np.float32)))
-        return people_box(self.schema, self.encoder, low, high)
-
-
-def people_box(schema: Schema, encoder: ColumnTransformer, low: Any, high: Any) -> Box:
-    """The set of possible people: the range of each number, two points for binary columns, one-hot blocks."""
-    places = positions(encoder)
-    kinds = {column.name: column.kind for column in schema.used}
-    binary = [p for name, block in places.items() if kinds[name] == "binary" for p in block]
-    blocks = [block for name, block in places.items() if kinds[name] == "category"]
-    return Box(low, high, blocks=blocks, binary=binary)
-
-
-def positions(encoder: ColumnTransformer) -> dict[str, list[int]]:
-    """Where each column went: name -> positions of its encoded features."""
-    places: dict[str, list[int]] = {}
-    for i, (column, _) in enumerate(encoded_names(encoder)):
-        places.setdefault(column, []).append(i)
-    return places
 
 
 def prepare(
@@ -96,58 +65,106 @@ def prepare(
     target: str,
     sensitive: Sequence[str],
     *,
-    proxy: bool | Sequence[str] = False,
+    see_sensitive: bool = False,
+    proxy: bool | Sequence[str] | None = None,
     missing_sensitive: str = "error",
     keep_dates: bool = False,
     ignore: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    regression: bool | None = None,
     seed: int = 0,
     held_out: NDArray[np.bool_] | None = None,
     extra_questions: Sequence[Flip] = (),
 ) -> Task:
-    """Kinds, split, encoding and metric; every decision is made on the train part only.
+    """Kinds, split, leaks, encoding and metric; every decision is made on the train part only.
 
-    proxy: also make free what predicts the sensitive columns, all of them or those named. held_out: which rows to hold
-    out, where a published split asks for it; by default a stratified fifth.
+    The sensitive columns teach the metric and judge the model; they are features only with see_sensitive. proxy: make
+    free what predicts the sensitive columns: all of them that can be told from the other columns (True), those named,
+    or none; by default all, unless the model sees the sensitive columns. ignore, keep: columns that must not, or must,
+    be used. held_out: which rows to hold out, where a published split asks for it; by default a stratified fifth.
     """
-    schema = Schema.infer(frame, target, sensitive, keep_dates, ignore)
+    schema = Schema.infer(
+        frame, target, sensitive, keep_dates=keep_dates, ignore=ignore, keep=keep, see_sensitive=see_sensitive,
+        regression=regression,
+    )  # fmt: skip
     frame, left_out = _usable(frame, schema, missing_sensitive)
-    clean, y = schema.apply(frame), schema.codes(frame)
+    clean, y = schema.apply_known(frame), schema.truth(frame)
     rows = _split(y, schema, seed, None if held_out is None else held_out[frame.index.to_numpy()])
-    encoder = make_encoder(schema).fit(clean.iloc[rows["train"]])
-    parts = {name: _part(encoder, clean, y, rows[name]) for name in PARTS}
-    named = tuple(schema.sensitive if proxy is True else () if proxy is False else proxy)
-    unknown = set(named) - set(schema.sensitive)
-    if unknown:
-        raise TableError(f"--proxy-for names {', '.join(map(repr, sorted(unknown)))}, which is not among --sensitive")
-    metric = learn(parts["train"], encoder, schema, named)
+    parts = {name: Part(clean.iloc[rows[name]], y[rows[name]]) for name in PARTS}
+    schema, notes = _without_leaks(schema, parts["train"], keep)
+    encoders = {name: fit_encoder(schema.seeing(name == "seeing"), parts["train"]) for name in ("seeing", "blind")}
+    own = "seeing" if see_sensitive else "blind"
+    wanted = _wanted(proxy, schema, see_sensitive)
+    proxies = _proxies(schema, encoders[own], parts, wanted, by_evidence=proxy in (None, True))
+    views = {
+        name: make_view(
+            schema.seeing(name == "seeing"),
+            encoder,
+            parts["train"],
+            proxies if name == own else carry_over(proxies, encoders[own], encoder),
+        )
+        for name, encoder in encoders.items()
+    }
+    share = free_share(views["blind"].fair_metric, views["blind"].encode(parts["train"].head(20_000)))
+    warning = check_free_share(share, proxies)
+    notes += [warning] if warning else []
+    notes += _unpredicted(schema, proxies, wanted)
     questions = [*flips(schema, parts["train"].frame), *extra_questions]
-    return Task(schema, encoder, parts, metric, named, questions, left_out)
+    return Task(schema, parts, views, own, tuple(proxies), share, questions, left_out, tuple(notes))
 
 
-def learn(train: Part, encoder: ColumnTransformer, schema: Schema, proxies: Sequence[str]) -> FairMetric:
-    """The sensitive columns cost nothing; nor, for each proxy, does the direction that predicts it from the others."""
+def _wanted(proxy: bool | Sequence[str] | None, schema: Schema, see_sensitive: bool) -> list[str]:
+    proxy = not see_sensitive if proxy is None else proxy
+    if isinstance(proxy, bool):
+        return list(schema.sensitive) if proxy else []
+    unknown = set(proxy) - set(schema.sensitive)
+    if unknown:
+        raise TableError(
+            f"proxies are asked for {', '.join(map(repr, sorted(unknown)))}, which is not sensitive", "proxy"
+        )
+    return list(proxy)
+
+
+def _proxies(
+    schema: Schema, encoder: Any, parts: Mapping[str, Part], wanted: Sequence[str], by_evidence: bool
+) -> list[Proxy]:
+    """What predicts each attribute, among those columns of the own view that are not the attribute itself.
+
+    Asked for all, only those count that predict their attribute on the validation part: noise must not be free.
+    """
+    columns = [column.name for column in schema.used]
+    X, X_new = (encode(encoder, parts[name].head(50_000).frame[columns]) for name in ("train", "validation"))
     places = positions(encoder)
-    X = train.X.iloc[:METRIC_ROWS]
-    d = X.shape[1]
-    free = [p for name in schema.sensitive for p in places[name]]
-    parts, models = [np.eye(d)[:, free]], []
-    for name in proxies:
-        others = [p for p in range(d) if p not in places[name]]
-        inner = from_classifier(X.iloc[:, others], (), {name: _attribute(train.frame[name].iloc[:METRIC_ROWS])})
-        model: AttributeModel = inner.attribute_models[0]
-        lifted = np.zeros((d, model.directions.shape[1]))
-        lifted[others] = model.directions
-        parts.append(lifted)
-        models.append(AttributeModel(name, model.estimator, tuple(others), lifted))
-    metric = FairMetric(torch.as_tensor(np.concatenate(parts, axis=1), dtype=torch.float32))
-    metric.attribute_models = tuple(models)
-    return metric
+    found = []
+    for name in wanted:
+        others = [p for p in range(X.shape[1]) if p not in places.get(name, [])]
+        frames = parts["train"].head(50_000).frame, parts["validation"].head(50_000).frame
+        one = learn_proxy(name, X, frames[0][name], others, X_new, frames[1][name])
+        if one.surely or not by_evidence:
+            found.append(one)
+    return found
 
 
-def _attribute(values: pd.Series) -> NDArray[Any]:
-    if values.dtype.kind == "f":
-        return values.fillna(values.median()).to_numpy()
-    return values.to_numpy(dtype=str)
+def _unpredicted(schema: Schema, proxies: Sequence[Proxy], wanted: Sequence[str]) -> list[str]:
+    learned = {proxy.name for proxy in proxies}
+    return [
+        f"{name!r} cannot be told from the other columns better than by chance, so no difference in them is free for it"
+        for name in wanted
+        if name not in learned
+    ]
+
+
+def _without_leaks(schema: Schema, train: Part, keep: Sequence[str]) -> tuple[Schema, list[str]]:
+    found = leaks(schema, train.frame, train.y)
+    score = "R2" if schema.regression else "balanced accuracy"
+    reasons = {
+        name: f"it alone predicts the target ({score} {value:.3f}): probably recorded after the outcome"
+        for name, value in found.items()
+        if name not in keep
+    }
+    notes = [f"column {name!r} alone predicts the target; it was kept because you asked for it" for name in found
+             if name in keep]  # fmt: skip
+    return schema.without(reasons), notes
 
 
 def _usable(frame: pd.DataFrame, schema: Schema, missing_sensitive: str) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -155,6 +172,8 @@ def _usable(frame: pd.DataFrame, schema: Schema, missing_sensitive: str) -> tupl
     left_out: dict[str, int] = {}
     frame = frame.reset_index(drop=True)
     without = frame[schema.target].isna()
+    if schema.regression:
+        without = pd.Series(~np.isfinite(schema.truth(frame)), index=frame.index)
     if without.any():
         left_out[f"no value in the target {schema.target!r}"] = int(without.sum())
         frame = frame[~without]
@@ -163,12 +182,13 @@ def _usable(frame: pd.DataFrame, schema: Schema, missing_sensitive: str) -> tupl
         counts = ", ".join(f"{count:,} in {name!r}" for name, count in missing.items())
         lacking = frame[list(schema.sensitive)].isna().any(axis=1)
         if missing_sensitive == "error":
-            rows = (np.flatnonzero(lacking.to_numpy())[:5] + 2).tolist()
+            rows = (frame.index[lacking.to_numpy()][:5] + 2).tolist()
             raise TableError(
                 f"sensitive values are missing: {counts} (lines {', '.join(map(str, rows))}"
-                f"{' ...' if lacking.sum() > 5 else ''}). Fairness towards these people cannot be judged. Fill them "
-                f"in, or leave these {int(lacking.sum()):,} of {len(frame):,} rows out with --missing-sensitive drop, "
-                "or make them a group of their own with --missing-sensitive category"
+                f"{' ...' if lacking.sum() > 5 else ''}). Fairness towards these people cannot be judged. "
+                "Fill them in, "
+                f"leave these {int(lacking.sum()):,} of {len(frame):,} rows out, or make them a group of their own",
+                "missing_sensitive",
             )
         if missing_sensitive == "drop":
             left_out[f"a sensitive value is missing ({counts})"] = int(lacking.sum())
@@ -179,27 +199,25 @@ def _usable(frame: pd.DataFrame, schema: Schema, missing_sensitive: str) -> tupl
 
 
 def _split(
-    y: NDArray[np.int64], schema: Schema, seed: int, held_out: NDArray[np.bool_] | None
+    y: NDArray[Any], schema: Schema, seed: int, held_out: NDArray[np.bool_] | None
 ) -> Mapping[str, NDArray[np.intp]]:
-    """60 % train, 5 % tuning (for the certificate), 15 % validation (to choose rho), 20 % held out (for the report)."""
-    counts = np.bincount(y, minlength=len(schema.labels))
-    if counts.min() < 10:
-        label = schema.labels[int(counts.argmin())]
-        raise TableError(
-            f"class {label!r} of the target has {counts.min()} rows; each class needs at least 10, so that every part "
-            "of the split holds some. Merge or leave out such classes"
-        )
+    """60 % train, 5 % tuning (for the certificate), 15 % validation (to choose), 20 % held out (for the report); each
+    part in random order, so that nothing depends on how the table was sorted."""
+    layers = np.zeros(len(y), dtype=np.int64) if schema.regression else y
+    if not schema.regression:
+        counts = np.bincount(y, minlength=len(schema.classes))
+        if counts.min() < 10:
+            label = schema.labels[int(counts.argmin())]
+            raise TableError(
+                f"class {label!r} of the target has {counts.min()} rows; each class needs at least 10, so that every "
+                "part of the split holds some. Merge or leave out such classes"
+            )
     every = np.arange(len(y))
     if held_out is None:
-        rest, held = train_test_split(every, test_size=0.2, stratify=y, random_state=seed)
+        rest, held = train_test_split(every, test_size=0.2, stratify=layers, random_state=seed)
     else:
         rest, held = every[~held_out], every[held_out]
-    train, other = train_test_split(rest, test_size=0.25, stratify=y[rest], random_state=seed)
+    train, other = train_test_split(rest, test_size=0.25, stratify=layers[rest], random_state=seed)
     validation, tuning = train_test_split(other, test_size=0.25, random_state=seed)
     rng = np.random.default_rng(seed)
     return {name: rng.permutation(rows) for name, rows in zip(PARTS, (train, tuning, validation, held))}
-
-
-def _part(encoder: ColumnTransformer, clean: pd.DataFrame, y: NDArray[np.int64], rows: NDArray[np.intp]) -> Part:
-    frame = clean.iloc[rows]
-    return Part(frame, encode(encoder, frame), y[rows])

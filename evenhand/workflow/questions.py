@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.evaluation import balanced_accuracy, prediction_consistency, tpr_gaps
 from evenhand.tables.schema import Schema
+from evenhand.workflow.measures import wilson
 
-MAX_VALUES = 8  # of one sensitive column: its most frequent categories
-MAX_VERSIONS = 40  # of one person
+MAX_VALUES = 120  # of one column; of more, so many spread over its range
+MAX_VERSIONS = 400  # of one person
+BUDGET = 1_500_000  # versions of people that a model is asked about for one question
+MATERIAL = 0.1  # a quantity counts as changed when it moves by more than this share of the target's spread
+
+
+class Asked(Protocol):
+    """A model that questions are put to."""
+
+    @property
+    def columns(self) -> Sequence[str]: ...
+    def codes(self, frame: pd.DataFrame) -> NDArray[Any]: ...
+    def probabilities(self, frame: pd.DataFrame) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True)
 class Flip:
     """A question: would the decision be the same if these columns had other values?"""
 
-    name: str  # "sex", "race", "sex and race"
+    name: str  # "sex", "race", "sex or race"
     changes: Mapping[str, Sequence[Any]]
     keep_original: bool = True
+    occur: Mapping[str, int] = field(default_factory=dict)  # how many values each column has in training
 
     def versions(self, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
         """The frame as it is, then with every combination of the values."""
@@ -33,131 +45,152 @@ class Flip:
         for values in product(*self.changes.values()):
             yield frame.assign(**{name: _column(frame[name], v) for name, v in zip(self.changes, values)})
 
+    @property
+    def count(self) -> int:
+        return int(np.prod([len(values) for values in self.changes.values()])) + self.keep_original
+
+    @property
+    def tried(self) -> str:
+        """'all 2 values of sex, 40 of 73 values of age': what was tried, in words."""
+        words = []
+        for name, values in self.changes.items():
+            known = self.occur.get(name, len(values))
+            words.append(
+                f"all {known} values of {name}"
+                if known <= len(values)
+                else f"{len(values)} of {known} values of {name}"
+            )
+        return ", ".join(words)
+
 
 def flips(schema: Schema, frame: pd.DataFrame) -> list[Flip]:
-    """One question for each sensitive column, and one for all of them together.
-
-    A categorical column takes its most frequent values, a number its tenth, fiftieth and ninetieth percentile.
-    """
-    kinds = {column.name: column.kind for column in schema.used}
+    """One question for each sensitive column, and one for all of them together; every value that occurs is tried, or
+    ``tried`` says how many."""
     values: dict[str, list[Any]] = {}
+    occur: dict[str, int] = {}
     for name in schema.sensitive:
-        if kinds[name] == "number":
-            values[name] = [float(q) for q in np.nanquantile(frame[name], [0.1, 0.5, 0.9])]
+        if schema.kind(name) == "number":
+            every = np.unique(frame[name].dropna())
+            occur[name] = len(every)
+            values[name] = [float(v) for v in _spread(every, MAX_VALUES)]
         else:
-            values[name] = [str(v) for v in frame[name].value_counts().index[:MAX_VALUES]]
-    questions = [Flip(name, {name: values[name]}) for name in schema.sensitive]
-    if len(values) > 1 and np.prod([len(v) for v in values.values()]) <= MAX_VERSIONS:
-        questions.append(Flip(" or ".join(schema.sensitive), values))
+            counts = frame[name].value_counts()
+            occur[name] = len(counts)
+            values[name] = [str(v) for v in counts.index[:MAX_VALUES]]
+    questions = [Flip(name, {name: values[name]}, occur=occur) for name in schema.sensitive]
+    if len(values) > 1:
+        for name in sorted(values, key=lambda n: -len(values[n])):  # the longest lists are thinned first
+            others = np.prod([len(v) for other, v in values.items() if other != name])
+            if others * len(values[name]) > MAX_VERSIONS and schema.kind(name) == "number":
+                values[name] = list(_spread(np.array(values[name]), max(2, int(MAX_VERSIONS // others))))
+        if np.prod([len(v) for v in values.values()]) <= MAX_VERSIONS:
+            questions.append(Flip(" or ".join(schema.sensitive), values, occur=occur))
     return questions
 
 
-def scores(
-    model: Any,
-    frame: pd.DataFrame,
-    y: NDArray[np.int64],
-    groups: Mapping[str, NDArray[Any]],
-    questions: Sequence[Flip],
-) -> dict[str, Any]:
-    """Accuracy, gaps between groups, and the share of people whose decision depends on what the questions change."""
-    predicted = np.asarray(model.predict(frame))
-    probability = np.asarray(model.predict_proba(frame))
-    result: dict[str, Any] = {
-        "n": len(y),
-        "accuracy": float(np.mean(predicted == y)),
-        "balanced_accuracy": balanced_accuracy(y, predicted),
-        "log_loss": float(-np.mean(np.log(np.clip(probability[np.arange(len(y)), y], 1e-12, 1)))),
-        "changed": {},
-        "gaps": {},
+def broadest(questions: Sequence[Flip], sensitive: Sequence[str]) -> Flip:
+    """The question about all sensitive columns together, or the first one."""
+    joined = " or ".join(sensitive)
+    return next((q for q in questions if q.name == joined), questions[0])
+
+
+def changed(model: Asked, frame: pd.DataFrame, question: Flip, spread: float | None = None) -> dict[str, Any]:
+    """Share of people whose decision depends on what the question changes.
+
+    spread: of the target, for a model that predicts a quantity; it counts as changed when it moves by a tenth of that.
+    """
+    few = frame.iloc[: max(50, BUDGET // question.count)]
+    if not set(question.changes) & set(model.columns):
+        moved = np.zeros(len(few))  # the model does not see these columns: nothing can change
+        different = np.zeros(len(few), dtype=bool)
+    elif spread is not None:
+        values = np.stack([model.codes(version) for version in question.versions(few)], axis=1)
+        moved = np.abs(values - values[:, :1]).max(1)
+        different = moved > MATERIAL * spread
+    else:
+        codes, moved, first = None, np.zeros(len(few)), None
+        different = np.zeros(len(few), dtype=bool)
+        for version in question.versions(few):
+            now, p = model.codes(version), model.probabilities(version)
+            codes = now if codes is None else codes
+            first = p if first is None else first
+            different |= now != codes
+            moved = np.maximum(moved, np.abs(p - first).max(1))
+    return {
+        "share": float(different.mean()),
+        "interval": wilson(int(different.sum()), len(few)),
+        "mean_change": float(moved.mean()),
+        "max_change": float(moved.max()),
+        "versions": question.count,
+        "n": len(few),
+        "tried": question.tried,
+        "seen": bool(set(question.changes) & set(model.columns)),
     }
-    for question in questions:
-        probabilities = np.stack([np.asarray(model.predict_proba(v)) for v in question.versions(frame)], axis=1)
-        labels = probabilities.argmax(-1)
-        moved = np.abs(probabilities - probabilities[:, :1]).max((1, 2))
-        result["changed"][question.name] = {
-            "share": 1 - prediction_consistency(labels),
-            "interval": wilson(int((labels != labels[:, :1]).any(1).sum()), len(labels)),
-            "mean_probability_change": float(moved.mean()),
-            "max_probability_change": float(moved.max()),
-            "versions": labels.shape[1],
-        }
-    for name, group in groups.items():
-        result["gaps"][name] = group_gaps(y, predicted, group)
-    return result
 
 
 def most_changed(
-    model: Any, frame: pd.DataFrame, question: Flip, labels: Sequence[str], k: int = 50
+    model: Asked, frame: pd.DataFrame, question: Flip, schema: Schema, k: int = 20
 ) -> list[dict[str, Any]]:
-    """The people whose probabilities change most between themselves and another version: who, what, how much."""
-    versions = list(question.versions(frame))
-    p = np.stack([np.asarray(model.predict_proba(v)) for v in versions], axis=1)
-    change = np.abs(p - p[:, :1]).max(-1)
+    """The people whose score changes most between themselves and another version: who, what, how much."""
+    if not set(question.changes) & set(model.columns):
+        return []
+    few = frame.iloc[: max(50, BUDGET // 4 // question.count)]
+    versions = list(question.versions(few))
+    if schema.regression:
+        values = np.stack([model.codes(v) for v in versions], axis=1)[..., None]
+    else:
+        values = np.stack([model.probabilities(v) for v in versions], axis=1)
+    change = np.abs(values - values[:, :1]).max(-1)
     worst = change.argmax(1)
     people = []
-    for i in np.argsort(-change[np.arange(len(frame)), worst], kind="stable")[:k]:
-        other = versions[worst[i]].iloc[i]
-        mine, theirs = p[i, 0], p[i, worst[i]]
-        most = int(np.abs(theirs - mine).argmax()) if len(labels) > 2 else len(labels) - 1
-        record = {str(name): show(value, float(value).is_integer()) if isinstance(value, np.floating) else str(value)
-                  for name, value in frame.iloc[i].items()}  # fmt: skip
-        people.append(
-            {
-                "row": str(frame.index[i]),
-                "change": float(change[i, worst[i]]),
-                "label": str(labels[most]),
-                "probability": float(mine[most]),
-                "probability_worst": float(theirs[most]),
-                "prediction": str(labels[int(mine.argmax())]),
-                "prediction_worst": str(labels[int(theirs.argmax())]),
-                "changed": {
-                    str(name): [record[str(name)], show(other[name])]
-                    for name in question.changes
-                    if show(other[name]) != record[str(name)]
-                },
-                "record": record,
-            }
-        )
+    for i in np.argsort(-change[np.arange(len(few)), worst], kind="stable")[:k]:
+        if change[i, worst[i]] <= 0:
+            break
+        own, other = few.iloc[[i]], versions[worst[i]].iloc[[i]]
+        people.append({"row": str(few.index[i]), "change": float(change[i, worst[i]]),
+                       **compared(model, own, other, schema)})  # fmt: skip
     return people
 
 
-def show(value: Any, whole: bool = False) -> str:
-    """A value as a person would write it; columns of whole numbers stay whole."""
+def compared(model: Asked, own: pd.DataFrame, other: pd.DataFrame, schema: Schema) -> dict[str, Any]:
+    """One person beside another: what differs, both scores and both decisions."""
+    record = {str(name): show(own[name].iloc[0]) for name in own.columns}
+    would = {str(name): show(other[name].iloc[0]) for name in other.columns}
+    result: dict[str, Any] = {
+        "changed": {name: [record[name], would[name]] for name in would if would[name] != record.get(name)},
+        "record": record,
+    }
+    if schema.regression:
+        mine, theirs = float(model.codes(own)[0]), float(model.codes(other)[0])
+        return result | {"score": mine, "score_other": theirs, "decision": show(mine), "decision_other": show(theirs)}
+    p, q = model.probabilities(own)[0], model.probabilities(other)[0]
+    most = int(np.abs(q - p).argmax()) if len(schema.classes) > 2 else len(schema.classes) - 1
+    return result | {
+        "label": schema.labels[most],
+        "score": float(p[most]),
+        "score_other": float(q[most]),
+        "decision": schema.labels[int(model.codes(own)[0])],
+        "decision_other": schema.labels[int(model.codes(other)[0])],
+    }
+
+
+def show(value: Any) -> str:
+    """A value as a person would write it; whole numbers stay whole."""
     if not isinstance(value, float | np.floating):
         return str(value)
     number = float(value)
     if np.isnan(number):
         return "(missing)"
-    if whole:
+    if abs(number - round(number)) < 1e-6 * (1 + abs(number)):
         return f"{round(number):d}"
     return f"{number:.4g}" if abs(number) < 1e4 else f"{number:.0f}"
 
 
-def group_gaps(y: NDArray[np.int64], predicted: NDArray[np.int64], group: NDArray[Any]) -> dict[str, Any]:
-    """The gaps of ``tpr_gaps`` with the rate of each group and class, its Wilson interval and its count."""
-    gaps = tpr_gaps(y, predicted, np.asarray(group, dtype=str))
-    rates = []
-    for k, by_group in gaps.rates.items():
-        for name, rate in by_group.items():
-            n = int(((y == k) & (np.asarray(group, dtype=str) == name)).sum())
-            right = round(rate * n) if np.isfinite(rate) else 0
-            rates.append({"class": int(k), "group": str(name), "n": n, "rate": rate, "interval": wilson(right, n)})
-    return {
-        "rms": gaps.rms,
-        "max": gaps.max,
-        "per_class": {str(k): gap for k, gap in gaps.per_class.items()},
-        "rates": rates,
-        "undefined": list(gaps.undefined),
-    }
-
-
-def wilson(successes: int, n: int, z: float = 1.959964) -> list[float]:
-    """The 95 % Wilson interval of a share."""
-    if n == 0:
-        return [0.0, 1.0]
-    p = successes / n
-    centre, spread = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return [float(max(0, (centre - spread) / (1 + z * z / n))), float(min(1, (centre + spread) / (1 + z * z / n)))]
+def _spread(values: NDArray[Any], most: int) -> NDArray[Any]:
+    """All values, or so many of them from the smallest to the largest."""
+    if len(values) <= most:
+        return values
+    return np.asarray(values[np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))])
 
 
 def _column(old: pd.Series, value: Any) -> pd.Series:

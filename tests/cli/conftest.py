@@ -4,15 +4,16 @@ import pytest
 from typer.testing import CliRunner
 
 from evenhand.cli import app
-from evenhand.workflow import stages
+from evenhand.workflow import judging
 
-QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6"]
+QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6", "--trees", "3"]
 
 
 class QuickAudit:
     """What an audit would find, without the search: these tests are about everything around it."""
 
     r_low, lower, eps, n, confidence = 0.1, 0.05, 0.01, 2, 0.95
+    relative, decisions, percentile = 0.05, 0.0, 0.01
     d_y = np.array([0.1, 0.2])
 
     def __init__(self, frame):
@@ -58,7 +59,7 @@ def trained(invoke, tmp_path_factory):
     data = folder / "people.csv"
     data.write_bytes(people().to_csv(index=False, sep=";", decimal=",").encode("utf-8-sig"))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(stages, "search", lambda model, frame, task, settings: QuickAudit(frame))
+        patched.setattr(judging, "search", lambda model, frame, task, settings: QuickAudit(frame))
         result = invoke("train", data, "--target", "approved", "--sensitive", "sex", "--out", folder / "run", *QUICK)
     assert result.exit_code == 0, result.stderr
     return folder, result

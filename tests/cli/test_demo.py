@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from evenhand.workflow import stages
+from evenhand.workflow import judging, stages
 
 from .conftest import QuickAudit
 
 
 @pytest.mark.slow
 def test_demo_writes_the_table_and_the_folder(tmp_path, invoke, monkeypatch):
-    monkeypatch.setattr(stages, "search", lambda model, frame, task, settings: QuickAudit(frame))
+    monkeypatch.setattr(judging, "search", lambda model, frame, task, settings: QuickAudit(frame))
     chosen = {"table": [], "chosen": {"rho": 15.0, "why": "rho = 15 was given."}}
-    monkeypatch.setattr(stages, "_sweep", lambda *args: chosen)
+    monkeypatch.setattr(stages, "choose_rho", lambda *args: chosen)
     result = invoke("demo", "--out", tmp_path / "demo", "--steps", "5", "--no-certificate")
     assert result.exit_code == 0, result.stderr
-    for name in ("Plain training", "Project", "SenSR", "SenSeI", "S-Con", "GR-Con"):
+    for name in ("Plain network", "Boosted trees, blind", "Project", "SenSR", "SenSeI", "S-Con", "GR-Con"):
         assert name in result.stdout
     metrics = json.loads((tmp_path / "demo" / "metrics.json").read_text())
     assert metrics["rows"]["held_out"] == 9045

@@ -6,14 +6,19 @@ import sys
 import textwrap
 
 import pytest
+import torch
 
 from evenhand.certify.certificate import Certificate
 from evenhand.cli import judge
+from evenhand.tables.encoder import positions
+from evenhand.workflow import load_model
 
 from .conftest import people
 
 GRADIENT_BOOSTING = """
+import numpy as np
 import pandas as pd
+import torch
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
@@ -28,6 +33,18 @@ boosting = make_pipeline(
 def by_sex(frame):
     return (frame["sex"] == "male").astype(float) * 0.8 + 0.1
 
+class ByPay:
+    feature_names_in_ = ["pay", "age"]
+    classes_ = [0, 1]
+
+    def predict_proba(self, frame):
+        assert list(frame.columns) == ["pay", "age"]
+        p = 1 / (1 + np.exp(-(frame["pay"].to_numpy(float) - 32) / 4))
+        return np.stack([1 - p, p], 1)
+
+by_pay = ByPay()
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
 nothing = 3
 """
 
@@ -49,7 +66,8 @@ def test_audit_of_ours(trained, invoke, tmp_path):
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["r_low"] >= found["lower"] >= 0
-    assert 0 <= found["changed"]["sex"] <= 1
+    assert found["questions"]["sex"]["share"] == 0  # it does not see it
+    assert not found["questions"]["sex"]["seen"]
     assert out.exists()
 
 
@@ -59,13 +77,13 @@ def test_audit_without_gradients(own_models, invoke):
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["r_low"] > 0  # approval depends on sex in these data
-    assert found["changed"]["sex"] > 0
+    assert found["questions"]["sex"]["share"] > 0
     assert all(line["changed"] for line in found["people"])  # nobody is compared with a person of two jobs, or none
     function = invoke("audit", "boostmodels:by_sex", data, "--sensitive", "sex", "--json")
-    assert json.loads(function.stdout)["changed"] == {"sex": 1.0}
+    assert json.loads(function.stdout)["questions"]["sex"]["share"] == 1.0
     text = invoke("audit", "boostmodels:by_sex", data, "--sensitive", "sex").stdout
     assert "R(h) >=" in text
-    assert "100.0% of the decisions change when only sex is altered" in text
+    assert "100.0% of the decisions change when only sex is altered (tried: all 2 values of sex)" in text
 
 
 @pytest.mark.parametrize(
@@ -90,14 +108,14 @@ def test_models_that_are_none(own_models, invoke, model, message):
 def test_black_boxes_must_say_what_is_sensitive(own_models, invoke):
     result = invoke("audit", "boostmodels:boosting", own_models / "people.csv")
     assert "add --sensitive sex,race" in result.stderr
-    result = invoke("audit", "boostmodels:boosting", own_models / "people.csv", "--sensitive", "joined")
-    assert "the model does not look at 'joined'" in result.stderr
 
 
 def certificate(lower, upper):
     import numpy as np
 
-    return Certificate(lower, upper, lower, upper, 1.0, 1.0, 1.0, 0.01, 60, 0.95, "d_Y", np.zeros(60), np.ones(60))
+    return Certificate(
+        lower, upper, lower, upper, 1.0, 1.0, 1.0, 0.01, 60, 0.95, "d_Y", np.zeros(60), np.ones(60), np.arange(60)
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,11 +124,11 @@ def certificate(lower, upper):
 )
 def test_exit_codes_of_certify(trained, invoke, monkeypatch, lower, upper, code, word):
     folder, _ = trained
-    monkeypatch.setattr(judge, "bound", lambda *args, **kwargs: certificate(lower, upper))
-    result = invoke("certify", folder / "run", folder / "people.csv", "--delta", "0.1")
+    monkeypatch.setattr(judge, "prove", lambda *args, **kwargs: certificate(lower, upper))
+    result = invoke("certify", folder / "run", folder / "people.csv", "--delta", "0.1", "--distinct-people")
     assert result.exit_code == code
     assert f"{word}: R(h)" in result.stdout
-    as_json = invoke("certify", folder / "run", folder / "people.csv", "--delta", "0.1", "--json")
+    as_json = invoke("certify", folder / "run", folder / "people.csv", "--delta", "0.1", "--json", "--distinct-people")
     assert json.loads(as_json.stdout)["verdict"] == word
 
 
@@ -119,12 +137,23 @@ def test_what_certify_hands_to_the_proof(trained, invoke, monkeypatch, tmp_path)
     folder, _ = trained
     seen = {}
 
-    def prove(model, people, metric, eps, box, x_tune, confidence, distinct_people):
-        seen.update(people=people, metric=metric, eps=eps, box=box, x_tune=x_tune, confidence=confidence)
+    def prove(opened, people, x_tune, eps, confidence, progress):
+        seen.update(people=people, metric=opened.fair_metric, eps=eps, box=opened.box, x_tune=x_tune,
+                    confidence=confidence)  # fmt: skip
         return certificate(0.0, 0.05)
 
-    monkeypatch.setattr(judge, "bound", prove)
-    options = ["--rows", "60", "--eps", "0.02", "--confidence", "0.9", "--out", tmp_path / "c.json"]
+    monkeypatch.setattr(judge, "prove", prove)
+    options = [
+        "--rows",
+        "60",
+        "--eps",
+        "0.02",
+        "--confidence",
+        "0.9",
+        "--out",
+        tmp_path / "c.json",
+        "--distinct-people",
+    ]
     result = invoke("certify", folder / "run", folder / "people.csv", "--tuning", folder / "people.csv", *options)
     assert result.exit_code == 0, result.stderr
     assert len(seen["people"]) == 60
@@ -140,8 +169,47 @@ def test_certify_refuses_what_it_cannot_prove(own_models, trained, invoke):
     assert "cannot be certified" in result.stderr
     assert "evenhand audit works for any model" in result.stderr
     folder, _ = trained
-    result = invoke("certify", folder / "run", folder / "people.csv", "--rows", "10")
+    result = invoke("certify", folder / "run", folder / "people.csv", "--rows", "10", "--distinct-people")
     assert "10 usable rows are too few" in result.stderr
+
+
+def test_rows_that_the_model_was_trained_on_are_refused(trained, invoke, tmp_path, monkeypatch):
+    monkeypatch.setattr(judge, "prove", lambda *args, **kwargs: certificate(0.0, 0.05))
+    folder, _ = trained
+    result = invoke("certify", folder / "run", folder / "people.csv")
+    assert result.exit_code == 2
+    assert "of 320 rows are rows that the model was trained, chosen or tuned on" in result.stderr
+    people(100, seed=77).to_csv(tmp_path / "new.csv", index=False)
+    assert invoke("certify", folder / "run", tmp_path / "new.csv").exit_code == 0
+    plain = invoke("certify", folder / "run" / "stages" / "plain.evenhand", folder / "people.csv")
+    assert "trained, chosen or tuned on" in plain.stderr
+
+
+def test_every_model_of_a_run_is_judged_by_the_metric_of_the_run(trained):
+    """The plain network has no use for a metric; its file carries the run's, never a Euclidean one."""
+    folder, _ = trained
+    plain = load_model(folder / "run" / "stages" / "plain.evenhand")
+    places = positions(plain.pipeline[0])
+    step = torch.zeros(1, plain.fair_metric.d)
+    step[0, places["sex"]] = 1.0
+    assert plain.fair_metric.cost(step).item() == 0
+    assert plain.box is not None
+
+
+def test_a_model_that_never_saw_the_sensitive_column(own_models, invoke):
+    data = own_models / "people.csv"
+    result = invoke("audit", "boostmodels:by_pay", data, "--sensitive", "sex", "--rows", "40", "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["questions"]["sex"] | {"share": 0.0, "seen": False} == found["questions"]["sex"]
+    module = invoke(
+        "audit", "boostmodels:net", data, "--sensitive", "sex", "--columns", "age,pay", "--rows", "30", "--json"
+    )
+    assert module.exit_code == 0, module.stderr
+    assert json.loads(module.stdout)["r_low"] >= 0
+    wrong = invoke("audit", "boostmodels:net", data, "--sensitive", "sex", "--columns", "age,pay,job")
+    assert wrong.exit_code == 2
+    assert "takes numbers, but column(s) 'job' hold text" in wrong.stderr
 
 
 def test_as_a_module():

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.workflow import stages
+from evenhand.workflow import judging
 
 from .conftest import QUICK, QuickAudit, people
 
 
 @pytest.fixture
 def no_search(monkeypatch):
-    monkeypatch.setattr(stages, "search", lambda model, frame, task, settings: QuickAudit(frame))
+    monkeypatch.setattr(judging, "search", lambda model, frame, task, settings: QuickAudit(frame))
 
 
 def test_folder_and_messages(trained):
@@ -57,7 +57,8 @@ def test_running_again_goes_on_and_other_options_are_refused(trained, invoke, no
     assert (run / "stages" / "fair.evenhand").read_bytes() == model
     other = invoke(*args, *QUICK, "--seed", "1")
     assert other.exit_code == 2
-    assert "holds another run (other data or other options); give another --out, or --overwrite" in other.stderr
+    assert "holds another run (other data or other options)" in other.stderr
+    assert "--out names another folder, --overwrite uses this one" in other.stderr
 
 
 def test_ctrl_c_leaves_a_folder_to_go_on_with(tmp_path, invoke, monkeypatch, no_search):
@@ -78,7 +79,7 @@ def test_ctrl_c_leaves_a_folder_to_go_on_with(tmp_path, invoke, monkeypatch, no_
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(stages, "search", stop)
+        patched.setattr(judging, "search", stop)
         result = invoke(*args)
     assert result.exit_code == 130
     assert "What was finished is kept" in result.stderr
@@ -124,13 +125,13 @@ def test_wide_table_with_missing_values_and_many_categories(tmp_path, invoke, no
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--target", "aproved"], "no column 'aproved' for --target; did you mean 'approved'"),
-        (["--sensitive", "gender"], "no column 'gender' for --sensitive"),
+        (["--target", "aproved"], "no column 'aproved' for the target; did you mean 'approved'"),
+        (["--sensitive", "gender"], "no column 'gender' for the sensitive columns"),
         (["--rho", "many"], "--rho is 'auto' or numbers such as 5 or 1,5,20; got 'many'"),
         (["--rho", "-1"], "--rho must not be negative"),
         (["--hidden", "wide"], "--hidden is one or more widths"),
         (["--missing-sensitive", "guess"], "--missing-sensitive is 'error', 'drop' or 'category'"),
-        (["--proxy-for", "age"], "--proxy-for names 'age', which is not among --sensitive"),
+        (["--proxy-for", "age"], "proxies are asked for 'age', which is not sensitive: --proxy-for names"),
         (["--eps", "-1"], "--eps must be at least 0"),
     ],
 )

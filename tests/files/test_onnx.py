@@ -13,7 +13,8 @@ from evenhand import ERMClassifier, FairMetric, SenSeIRegressor
 from evenhand.datasets import adult_frame
 from evenhand.files import export_onnx
 from evenhand.files.onnx import OnnxExportError, onnx_inputs
-from evenhand.tables.schema import Schema, encode, make_encoder
+from evenhand.tables.encoder import encode, make_encoder
+from evenhand.tables.schema import Schema
 
 onnxruntime = pytest.importorskip("onnxruntime")
 X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)

@@ -4,22 +4,62 @@ import json
 
 import pytest
 
-from evenhand.report.findings import compact, in_100, in_words, number, times
+from evenhand.report.findings import compact, in_100, in_words, line_of, number, share_of
 from evenhand.report.page import _dots
-from evenhand.tables.read import TableError
+from evenhand.tables.errors import TableError
 from evenhand.workflow.folder import Folder
 from evenhand.workflow.output import read_findings
 
 
 def test_summary_sentences(run_folder):
     f = read_findings(Folder(run_folder))
-    assert f.headline.startswith("Of a hundred people, 13 would get another decision")
-    assert f.headline.endswith("With the fair model: fewer than one (0.4 on average).")
-    assert f.cost == "The price is 3.0 points of balanced accuracy: 83.0% became 80.0%."
+    assert f.headline == (
+        "A search finds similar people whom the fair model treats as differently as 0.05 % of how it treats strangers. "
+        "For the best model without fairness (boosted trees, blind) it finds 5 %."
+    )
+    assert f.cost == ("The price is 3.0 points (95 % interval 2.0 to 4.0) of balanced accuracy: 83.0% against 80.0%.")
+    assert "That is within the 0.03" in f.price_is_kept
     words = " ".join(f.certificate_words)
     assert "With 95% confidence" in words
     assert "at most 0.0123" in words
-    assert "24.4 times more" in words  # .3 / .0123
+    assert "rows are independent draws" in words
+    assert "10 held-out rows with a category that training did not have were left out" in words
+    assert f.flipped == "plain"
+    assert "from a probability of 0.300 on" in f.threshold_words
+
+
+def test_each_other_model_is_weighed(run_folder):
+    f = read_findings(Folder(run_folder))
+    words = {one["key"]: one["words"] for one in f.over_each}
+    assert words["plain"].startswith("more accurate by 3.0 points")
+    assert "7.5 % of how strangers are, against 0.05 %" in words["plain"]
+    assert "13.0% of its decisions depend on" in words["plain"]
+    assert words["project"].startswith("as accurate as far as can be told")
+    better = json.loads(json.dumps(f.metrics))
+    better["models"]["project"]["audit"]["relative"] = 1e-5
+    better["comparisons"]["project"] = {"difference": -0.02, "interval": [-0.03, -0.01]}
+    again = type(f)(better, f.made_by, f.frontier, f.certificate)
+    assert "consider using it instead" in {o["key"]: o["words"] for o in again.over_each}["project"]
+    assert any("Compare with Project" in step for step in again.next_steps)
+
+
+def test_what_to_do_next(run_folder):
+    steps = " ".join(read_findings(Folder(run_folder)).next_steps)
+    assert "40% of the differences between people are declared free" in steps
+    assert "sex = Female may be below four fifths of that of Male" in steps
+    assert "Nothing can be said about sex = Other: too few people" in steps
+
+
+def test_scores_that_say_nothing_are_caught(run_folder):
+    f = read_findings(Folder(run_folder))
+    metrics = json.loads(json.dumps(f.metrics))
+    metrics["models"]["fair"]["auc"] = 0.5
+    metrics["models"]["fair"]["audit"]["relative"] = None
+    empty = type(f)(metrics, f.made_by, f.frontier, f.certificate)
+    assert empty.collapsed
+    assert "of no use" in empty.headline
+    assert empty.next_steps[0].startswith("Do not use this model")
+    assert line_of(metrics["models"]["fair"])["similar/strangers"] == "-"
 
 
 def test_without_certificate_nothing_is_claimed(run_folder, tmp_path):
@@ -70,5 +110,8 @@ def test_the_marked_area_is_the_share(share):
     assert sum(dot["r"] ** 2 for dot in _dots(share)) / full == pytest.approx(share, abs=0.01)
 
 
-def test_large_ratios_are_written_out():
-    assert [times(ratio) for ratio in (1.449, 39.04, 998.6, 999.6, 9491.0)] == ["1.45", "39", "999", "1,000", "9,490"]
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0034, "0.34 %"), (0.53, "53 %"), (1.8, "1.8 times"), (1e-7, "less than 0.001 %")]
+)
+def test_shares(value, text):
+    assert share_of(value) == text

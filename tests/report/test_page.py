@@ -33,9 +33,9 @@ def test_one_small_file_without_links(html):
 def test_model_card(run_folder):
     card = model_card(read_findings(Folder(run_folder)))
     assert card.startswith("---\nlibrary_name")
-    assert "| Fair (SenSeI) | 80.00% |" in card
+    assert "| Fair (SenSeI) | 80.0% (79.0% to 81.0%) |" in card
     assert "<script>" not in card.replace("evenhand train '<script>", "")
-    assert "files.load" in card
+    assert "load_model(" in card
 
 
 @pytest.fixture(scope="module")
@@ -77,20 +77,20 @@ def test_in_the_browser(opened, html):
     assert page.log == []
     assert page.requests == [html.as_uri()]
     assert page.evaluate("window.hacked") is None
-    for name in ("tradeoff", "distribution", "gaps", "directions", "training"):
+    for name in ("tradeoff", "distribution", "groups", "calibration", "directions"):
         assert page.locator(f"#chart-{name} svg").count() == 1, name
         assert page.locator(f"#chart-{name} svg").get_attribute("aria-label")
         assert page.locator(f"#chart-{name} svg path").count() > 3, name
 
     # sort: by number down, up; by text
-    rows = "#people-plain tbody tr:visible th"
-    change = page.locator("#people-plain thead button", has_text="Change")
+    rows = "#people-boosted_blind-searched tbody tr:visible th"
+    change = page.locator("#people-boosted_blind-searched thead button", has_text="Change")
     change.click()
     down = page.locator(rows).all_inner_texts()
     assert down[0] == "0"
     change.click()
     assert page.locator(rows).all_inner_texts() == down[::-1]
-    assert page.locator("#people-plain th[aria-sort=ascending]").count() == 1
+    assert page.locator("#people-boosted_blind-searched th[aria-sort=ascending]").count() == 1
 
     # search, and the other model
     page.fill("#search", "male work3")
@@ -98,10 +98,15 @@ def test_in_the_browser(opened, html):
     assert 0 < shown < 40
     assert page.locator("#count").inner_text() == f"{shown} of 40 people"
     page.locator(".tabs button", has_text="Fair").first.click()
-    assert page.locator("#people-plain").is_hidden()
-    assert page.locator("#people-fair").is_visible()
+    assert page.locator("#people-boosted_blind-searched").is_hidden()
+    assert page.locator("#people-fair-searched").is_visible()
     page.fill("#search", "nobody is called this")
     assert page.locator("#count").inner_text() == "0 of 40 people"
+
+    # the price of another threshold
+    page.locator("#threshold").fill("8")
+    assert page.locator("#threshold-value").inner_text() == "0.90"
+    assert "10.0 %" in page.locator("#threshold-numbers").inner_text()
 
     # hover on the trade-off shows the numbers
     page.locator("#chart-tradeoff svg path[aria-roledescription=point]").first.hover(force=True)
@@ -135,6 +140,6 @@ def test_by_keyboard_and_for_screen_readers(opened):
     )
     assert page.evaluate("[...document.querySelectorAll('svg[role=img]')].every(s => s.getAttribute('aria-label'))")
     assert page.evaluate("[...document.querySelectorAll('thead th')].every(t => t.getAttribute('scope') === 'col')")
-    page.locator("#people-plain thead button").nth(1).focus()
+    page.locator("#people-boosted_blind-searched thead button").nth(1).focus()
     page.keyboard.press("Enter")
-    assert page.locator("#people-plain th[aria-sort]").count() == 1
+    assert page.locator("#people-boosted_blind-searched th[aria-sort]").count() == 1

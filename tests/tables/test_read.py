@@ -2,7 +2,9 @@
 
 import bz2
 import gzip
+import io
 import lzma
+import sqlite3
 import zipfile
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.tables.read import TableError, find_column, read_table
+from evenhand.tables.read import TableError, read_sql, read_table
 
 FRAME = pd.DataFrame({"age": [39.5, 50.25, 21.0], "job": ["baker; chef", "doctor", "Koch, Küche"], "n": [1, 2, 3]})
 
@@ -73,11 +75,14 @@ def test_numbers_survive(tmp_path, numbers, sep, decimal):
     [
         ("t.csv", b"", "is empty"),
         ("t.csv", b"a,b\n", "header but no rows"),
-        ("t.csv", b"alone\n1\n2\n", "does not look like a table.*--separator"),
+        ("t.csv", b"alone\n1\n2\n", "does not look like a table.*Name the separator"),
         ("t.csv", b"\x00\x01\x02\x03" * 50, "binary file"),
         ("t.csv.gz", b"not gzip at all", "cannot be unpacked"),
         ("t.parquet", b"PAR1 not really", "not a parquet file"),
-        ("t.xlsx", b"PK", r"ends in \.xlsx"),
+        ("t.xlsx", b"PK", "not a spreadsheet"),
+        ("t.docx", b"PK", r"ends in \.docx"),
+        ("t.json", b"{not json", "neither JSON lines"),
+        ("t.jsonl", b'{"a": [1, 2]}\n', "lists or objects inside column"),
         ("t.csv", b"a,b\n1,2\n" + b"1,2\n" * 60 + b"1,2,3\n", "cannot be read.*line 63"),
     ],
 )
@@ -87,18 +92,68 @@ def test_bad_files_are_told_apart(tmp_path, name, content, message):
         read_table(tmp_path / name)
 
 
-def test_two_columns_of_one_name_are_refused(tmp_path):
-    """pandas would call the second one "a.1" and go on."""
+def test_columns_of_one_name_are_told_apart_and_that_is_said(tmp_path):
+    """pandas would call the second one "a.1" and say nothing."""
     for name, text in (("t.csv", "\n a ,b,a\n1,2,3\n"), ("t.tsv", "a\tb\ta\n1\t2\t3\n"), ("u.csv", '"a";b;a\n1;2;3\n')):
         (tmp_path / name).write_text(text)
-        with pytest.raises(TableError, match="more than one column named 'a'; rename all but one"):
-            read_table(tmp_path / name)
+        found = read_table(tmp_path / name)
+        assert found.columns.tolist() == ["a", "b", "a (2)"]
+        assert found.iloc[0].tolist() == [1, 2, 3]
+        assert "more than one column 'a'; number 3 is called 'a (2)'" in found.attrs["notes"][0]
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pa.table([[1], [2], [3]], names=["a", "b", "a"]), tmp_path / "t.parquet")
-    with pytest.raises(TableError, match="more than one column named 'a'; rename all but one"):
-        read_table(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").columns.tolist() == ["a", "b", "a (2)"]
     (tmp_path / "ok.csv").write_text("a,a.1,,\n1,2,,\n")  # a name with a number, columns without a name: not twins
-    assert read_table(tmp_path / "ok.csv").columns.tolist()[:2] == ["a", "a.1"]
+    found = read_table(tmp_path / "ok.csv")
+    assert found.columns.tolist()[:2] == ["a", "a.1"]
+    assert found.attrs["notes"] == []
+    (tmp_path / "three.csv").write_text("a,a (2),a,a\n1,2,3,4\n")
+    assert read_table(tmp_path / "three.csv").columns.tolist() == ["a", "a (2)", "a (3)", "a (4)"]
+
+
+def test_line_separators_inside_a_cell(tmp_path):
+    """U+2028, U+0085 and form feed end no line of a CSV file."""
+    for odd in ("\u2028", "\x85", "\x0c"):
+        (tmp_path / "t.csv").write_text(f"a;b\n1;x{odd}y\n" + "2;z\n" * 3, encoding="utf-8")
+        assert read_table(tmp_path / "t.csv")["b"].tolist() == [f"x{odd}y", "z", "z", "z"]
+
+
+def test_without_header(tmp_path):
+    (tmp_path / "t.csv").write_text("39,01307,yes\n50,99999,no\n")
+    found = read_table(tmp_path / "t.csv", header=False)
+    assert found.columns.tolist() == ["column 1", "column 2", "column 3"]
+    assert found["column 1"].tolist() == [39, 50]
+    assert found["column 2"].tolist() == ["01307", "99999"]
+
+
+def test_excel_json_and_databases(tmp_path):
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install openpyxl")
+    FRAME.to_excel(tmp_path / "t.xlsx", index=False)
+    FRAME.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    FRAME.to_json(tmp_path / "t.json", orient="records")
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        FRAME.to_sql("people", connection, index=False)
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    found = [read_table(tmp_path / name) for name in ("t.xlsx", "t.jsonl", "t.json")]
+    found.append(read_sql("select * from people", url))
+    for one in found:
+        assert one.columns.tolist() == FRAME.columns.tolist()
+        assert one["age"].tolist() == FRAME["age"].tolist()
+        assert one["job"].tolist() == FRAME["job"].tolist()
+    with pytest.raises(TableError, match=r"the query failed: .*no such table"):
+        read_sql("select * from nobody", url)
+    with pytest.raises(TableError, match="the query failed"):  # read only
+        read_sql("drop table people", url)
+    with pytest.raises(TableError, match="there is no database"):
+        read_sql("select 1", f"sqlite:///{tmp_path / 'no.db'}")
+
+
+def test_standard_input(monkeypatch):
+    class Pipe:
+        buffer = io.BytesIO(FRAME.to_csv(index=False).encode())
+
+    monkeypatch.setattr("sys.stdin", Pipe())
+    assert read_table("-")["n"].tolist() == [1, 2, 3]
 
 
 def test_missing_file_offers_the_neighbours(tmp_path):
@@ -109,12 +164,6 @@ def test_missing_file_offers_the_neighbours(tmp_path):
         read_table(tmp_path / "nowhere" / "x.csv")
     with pytest.raises(TableError, match="is a folder"):
         read_table(tmp_path)
-
-
-def test_find_column():
-    assert find_column("sex", ["age", "sex"], "sensitive") == "sex"
-    with pytest.raises(TableError, match="no column 'Sexx' for --sensitive; did you mean 'sex'"):
-        find_column("Sexx", ["age", "sex"], "sensitive")
 
 
 def test_leading_zeros_are_kept(tmp_path):

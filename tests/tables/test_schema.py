@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.tables.read import TableError
-from evenhand.tables.schema import Schema, encode, encoded_names, make_encoder
+from evenhand.tables.errors import TableError
+from evenhand.tables.schema import Schema
 
 
 def table(n=300, seed=0):
@@ -30,29 +30,6 @@ def table(n=300, seed=0):
     return frame
 
 
-def test_kinds():
-    kinds = {c.name: (c.kind, c.note) for c in Schema.infer(table(), "y", ["sex", "race"]).columns}
-    assert [kinds[name][0] for name in ("age", "score", "odd")] == ["number"] * 3
-    assert [kinds[name][0] for name in ("member", "sex")] == ["binary"] * 2
-    assert [kinds[name][0] for name in ("race", "town")] == ["category"] * 2
-    assert kinds["born"][0] == "date"
-    assert [kinds[name][0] for name in ("id", "country", "empty")] == ["dropped"] * 3
-    assert "identifier" in kinds["id"][1]
-    assert "constant: 'here'" in kinds["country"][1]
-    assert "5 values that are not numbers" in kinds["odd"][1]
-    assert kinds["score"][1] == "10 missing"
-
-
-def test_a_column_that_counts_the_rows_is_left_out_and_named():
-    n = len(table())
-    numbered = table().assign(customer=np.arange(n) + 10_000, back=np.arange(n)[::-1], mixed=np.arange(n) * 7 % n)
-    kinds = {c.name: (c.kind, c.note) for c in Schema.infer(numbered, "y", ["sex"]).columns}
-    assert (
-        kinds["customer"] == kinds["back"] == ("dropped", f"{n} different whole numbers in order: it counts the rows")
-    )
-    assert kinds["mixed"][0] == "number"
-
-
 def test_columns_are_ignored_when_asked():
     columns = Schema.infer(table(), "y", ["sex"], ignore=["town", "score"]).columns
     left_out = {c.name for c in columns if c.note == "you asked for it"}
@@ -62,7 +39,7 @@ def test_columns_are_ignored_when_asked():
         Schema.infer(table(), "y", ["sex"], ignore=["sex"])
     with pytest.raises(TableError, match="'y' cannot be ignored: it is the target"):
         Schema.infer(table(), "y", ["sex"], ignore=["y"])
-    with pytest.raises(TableError, match="no column 'towns' for --ignore; did you mean 'town'"):
+    with pytest.raises(TableError, match="no column 'towns' for the columns to ignore; did you mean 'town'"):
         Schema.infer(table(), "y", ["sex"], ignore=["towns"])
 
 
@@ -79,49 +56,15 @@ def test_dates_are_kept_when_asked():
     assert len(days.unique()) > 200
 
 
-def test_round_trip_and_encoding():
+def test_round_trip():
     frame = table()
     schema = Schema.infer(frame, "y", ["sex", "race"])
     assert Schema.from_json(schema.to_json()) == schema
-    clean = schema.apply(frame)
-    encoder = make_encoder(schema).fit(clean)
-    X = encode(encoder, clean)
-    names = encoded_names(encoder)
-    assert len(names) == X.shape[1]
-    assert X.dtypes.eq(np.float32).all()
-    assert np.isfinite(X.to_numpy()).all()
-    assert sum(name == "sex" for name, _ in names) == 1
-    assert [value for name, value in names if name == "race"] == ["a", "b", "c"]
-    towns = [value for name, value in names if name == "town"]
-    assert len(towns) == 30
-    assert towns[-1] == "(rare)"
-    for name, value in names:  # each encoded category is the indicator it says it is
-        if name == "race":
-            assert np.array_equal(X.iloc[:, names.index((name, value))] == 1, clean["race"] == value)
-
-
-def test_numbers_beyond_the_training_range_are_clipped():
-    frame = table()
-    schema = Schema.infer(frame, "y", ["sex"])
-    encoder = make_encoder(schema).fit(schema.apply(frame))
-    wild = frame.assign(age=10_000, town="never seen")
-    X, inside = encode(encoder, schema.apply(wild)), encode(encoder, schema.apply(frame))
-    assert np.allclose(X.iloc[:, 0], inside.iloc[:, 0].max())
-
-
-def test_chunks_give_the_same(monkeypatch):
-    frame = table()
-    schema = Schema.infer(frame, "y", ["sex"])
-    clean = schema.apply(frame)
-    encoder = make_encoder(schema).fit(clean)
-    whole = encode(encoder, clean)
-    monkeypatch.setattr("evenhand.tables.schema.CHUNK", 37)
-    pd.testing.assert_frame_equal(encode(encoder, clean), whole)
 
 
 def test_the_same_category_as_number_and_text():
     frame = table().assign(code=np.tile([1.0, 2.0, 3.0], 100))
-    schema = Schema.infer(frame, "y", ["code"])
+    schema = Schema.infer(frame, "y", ["code"], see_sensitive=True)
     texts = schema.apply(frame.assign(code=frame["code"].astype(int).astype(str)))["code"]
     assert texts.tolist() == schema.apply(frame)["code"].tolist()
 
@@ -129,12 +72,12 @@ def test_the_same_category_as_number_and_text():
 @pytest.mark.parametrize(
     ("change", "target", "sensitive", "message"),
     [
-        ({}, "z", ["sex"], "no column 'z' for --target"),
-        ({}, "y", ["gender"], "no column 'gender' for --sensitive"),
+        ({}, "z", ["sex"], "no column 'z' for the target"),
+        ({}, "y", ["gender"], "no column 'gender' for the sensitive columns"),
         ({}, "y", [], "name at least one sensitive column"),
         ({}, "y", ["y"], "both the target and sensitive"),
         ({"y": "one"}, "y", ["sex"], "has 1 distinct value"),
-        ({}, "score", ["sex"], "distinct values, which is not a class"),
+        ({}, "town", ["sex"], "distinct values, which is not a class"),
         ({}, "y", ["country"], "sensitive column 'country' cannot be used: constant"),
         ({}, "y", ["empty"], "every value is missing"),
     ],
@@ -147,10 +90,64 @@ def test_mistakes_are_named(change, target, sensitive, message):
 def test_later_tables_are_checked():
     schema = Schema.infer(table(), "y", ["sex"])
     with pytest.raises(TableError, match=r"lacks 2 column.*'age', 'race'"):
-        schema.apply(table().drop(columns=["age", "race"]))
+        schema.apply(table().drop(columns=["age", "race", "sex"]))
     with pytest.raises(TableError, match="holds 'perhaps', which training did not have"):
         schema.codes(table().assign(y="perhaps"))
     with pytest.raises(TableError, match="no column 'y'"):
         schema.codes(table().drop(columns="y"))
-    with pytest.raises(TableError, match="'age' held numbers in training but holds text such as 'old'"):
+    with pytest.raises(TableError, match="'age' held numbers in training but holds text in 300 of 300 rows"):
         schema.apply(table().assign(age="old"))
+    with pytest.raises(TableError, match="holds text in 40 of 300 rows"):
+        schema.apply(table().assign(age=["old"] * 40 + [30] * 260))
+
+
+def test_sensitive_columns_are_no_features_unless_asked():
+    frame = table()
+    schema = Schema.infer(frame, "y", ["sex", "race"])
+    used = {c.name for c in schema.used}
+    assert not used & {"sex", "race"}
+    assert {"sex", "race"} <= set(schema.apply_known(frame).columns)
+    schema.apply(frame.drop(columns=["sex", "race"]))  # predicting needs neither
+    assert {c.name for c in schema.seeing(True).used} == used | {"sex", "race"}
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ([1, 2], (1, 2)),
+        ([1.0, 2.0, None], (1, 2)),
+        ([True, False], (False, True)),
+        (["b", "a"], ("a", "b")),
+        ([0.5, 1.5], (0.5, 1.5)),
+        (["1", "2"], ("1", "2")),
+    ],
+)
+def test_classes_keep_their_own_values(values, classes):
+    frame = table().assign(y=pd.Series((values * 300)[:300]))
+    schema = Schema.infer(frame, "y", ["sex"])
+    assert schema.classes == classes
+    assert [type(c) for c in schema.classes] == [type(c) for c in classes]
+    known = frame.dropna(subset=["y"])
+    own = schema.own(schema.codes(known))
+    assert (own == known["y"].to_numpy()).all()
+    assert sorted(np.unique(own).tolist()) == list(classes)  # as an estimator will order them
+    assert Schema.from_json(schema.to_json()).classes == classes
+
+
+def test_a_number_of_many_values_is_a_quantity():
+    frame = table()
+    schema = Schema.infer(frame, "score", ["sex"])
+    assert schema.regression
+    assert np.allclose(schema.truth(frame.dropna()), frame.dropna()["score"])
+    assert Schema.infer(table().assign(y=[1, 2, 3] * 100), "y", ["sex"], regression=True).regression
+    with pytest.raises(TableError, match="holds no numbers"):
+        Schema.infer(frame, "y", ["sex"], regression=True)
+
+
+def test_left_out_for_a_reason():
+    schema = Schema.infer(table(), "y", ["sex"]).without({"age": "it leaks"})
+    assert {c.name: c.note for c in schema.columns if c.kind == "dropped"}["age"] == "it leaks"
+    everything = {c.name: "gone" for c in schema.used}
+    with pytest.raises(TableError, match="no usable column is left") as caught:
+        schema.without(everything)
+    assert caught.value.cure == "keep"

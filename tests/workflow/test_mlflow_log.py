@@ -15,10 +15,12 @@ def test_parameters_scores_and_artifacts(tmp_path, monkeypatch):
     numbers = {
         "balanced_accuracy": 0.8,
         "changed": {"sex": {"share": 0.1}},
-        "gaps": {"sex": {"rms": 0.2}},
-        "audit": {"r_low": 0.3},
+        "groups": {"sex": {"rms": 0.2}},
+        "audit": {"r_low": 0.3, "relative": 0.01},
     }
-    folder.write_json("metrics.json", {"chosen": {"rho": 5.0}, "settings": {"eps": 0.1}, "models": {"fair": numbers}})
+    folder.write_json(
+        "metrics.json", {"chosen": {"rho": 5.0}, "reference": {}, "settings": {"eps": 0.1}, "models": {"fair": numbers}}
+    )
     folder.write_json("certificate.json", {"lower": 0.1, "upper": 0.2, "each_low": []})
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())

@@ -3,54 +3,109 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
 
 from evenhand.tables.schema import Schema
-from evenhand.workflow.questions import Flip, flips, group_gaps, scores, wilson
+from evenhand.workflow.questions import Flip, broadest, changed, compared, flips, most_changed, show
 
 
 class BySex:
     """Decides by sex for people under 30, by age for the others."""
 
-    def predict_proba(self, frame):
+    columns = ("age", "sex")
+
+    def probabilities(self, frame):
         p = np.where(frame["age"] < 30, (frame["sex"] == "m") * 0.8 + 0.1, (frame["age"] > 50) * 0.8 + 0.1)
         return np.stack([1 - p, p], axis=1).astype(float)
 
-    def predict(self, frame):
-        return self.predict_proba(frame).argmax(1)
+    def codes(self, frame):
+        return self.probabilities(frame).argmax(1)
 
 
-def test_scores():
-    frame = pd.DataFrame({"age": np.array([20, 25, 40, 60] * 25, dtype=np.float32), "sex": ["f", "m", "m", "f"] * 25})
-    y = BySex().predict(frame)
-    found = scores(BySex(), frame, y, {"sex": frame["sex"].to_numpy()}, [Flip("sex", {"sex": ["f", "m"]})])
-    assert found["balanced_accuracy"] == 1
-    assert found["changed"]["sex"]["share"] == 0.5  # those under 30
-    assert found["changed"]["sex"]["max_probability_change"] == pytest.approx(0.8)
-    assert found["gaps"]["sex"]["rms"] == 0
+class Blind(BySex):
+    columns = ("age",)
+
+
+FRAME = pd.DataFrame({"age": np.array([20, 25, 40, 60] * 25, dtype=np.float32), "sex": ["f", "m", "m", "f"] * 25})
+SEX = Flip("sex", {"sex": ["f", "m"]})
+
+
+def schema_of(frame, sensitive):
+    return Schema.infer(frame.assign(y=[0, 1] * (len(frame) // 2)), "y", sensitive)
+
+
+def test_the_share_that_depends_on_sex():
+    found = changed(BySex(), FRAME, SEX)
+    assert found["share"] == 0.5  # those under 30
+    assert found["max_change"] == pytest.approx(0.8)
+    assert found["seen"]
+    nothing = changed(Blind(), FRAME, SEX)
+    assert (nothing["share"], nothing["max_change"], nothing["seen"]) == (0, 0, False)
+
+
+def test_every_value_that_occurs_is_tried():
+    """A number is not three quantiles: only an age of 29 or less, or above 50, changes anything."""
+    ages = pd.DataFrame({"age": np.arange(18, 68, dtype=np.float32).repeat(4), "sex": ["f", "m"] * 100})
+    (question,) = [q for q in flips(schema_of(ages, ["age"]), ages) if q.name == "age"]
+    assert question.changes["age"] == list(range(18, 68))
+    assert question.tried == "all 50 values of age"
+    every = np.stack([BySex().codes(ages.assign(age=float(a))) for a in range(18, 68)], 1)
+    by_hand = (every != BySex().codes(ages)[:, None]).any(1).mean()
+    assert changed(BySex(), ages, question)["share"] == by_hand
+
+
+def test_too_many_values_are_counted():
+    ages = pd.DataFrame({"age": np.linspace(0, 1, 1000).astype(np.float32), "sex": ["f", "m"] * 500})
+    (question,) = flips(schema_of(ages, ["age"]), ages)
+    assert question.tried == "120 of 1000 values of age"
+    assert (min(question.changes["age"]), max(question.changes["age"])) == (0.0, 1.0)
 
 
 def test_questions_of_a_schema():
     n = 60
-    frame = pd.DataFrame({"age": np.arange(n), "sex": ["f", "m"] * 30, "race": ["a", "b", "c"] * 20, "y": [0, 1] * 30})
+    frame = pd.DataFrame({"age": np.arange(n), "sex": ["f", "m"] * 30, "race": ["a", "b", "c"] * 20})
     frame["pay"] = np.random.default_rng(0).normal(size=n)
-    schema = Schema.infer(frame, "y", ["sex", "race", "age"])
-    questions = {q.name: q for q in flips(schema, schema.apply(frame))}
+    schema = schema_of(frame, ["sex", "race", "age"])
+    clean = schema.apply_known(frame)
+    questions = {q.name: q for q in flips(schema, clean)}
     assert set(questions) == {"sex", "race", "age", "sex or race or age"}
-    assert len(questions["age"].changes["age"]) == 3
-    versions = list(questions["sex or race or age"].versions(schema.apply(frame)))
-    assert len(versions) == 1 + 2 * 3 * 3
+    joint = questions["sex or race or age"]
+    assert joint.count == 1 + 2 * 3 * len(joint.changes["age"])
+    assert broadest(list(questions.values()), schema.sensitive) is joint
+    versions = list(joint.versions(clean))
+    assert len(versions) == joint.count
     assert versions[5].dtypes.equals(versions[0].dtypes)
 
 
-@pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (123, 1000)])
-def test_wilson_is_scipys(k, n):
-    expected = binomtest(k, n).proportion_ci(method="wilson")
-    assert wilson(k, n) == pytest.approx([expected.low, expected.high], abs=1e-6)
+def test_a_quantity_counts_as_changed_from_a_tenth_of_the_spread_on():
+    class Pay(BySex):
+        def codes(self, frame):
+            return frame["age"].to_numpy() + 2.0 * (frame["sex"] == "m").to_numpy()
+
+    assert changed(Pay(), FRAME, SEX, spread=19.0)["share"] == 1
+    assert changed(Pay(), FRAME, SEX, spread=21.0)["share"] == 0
 
 
-def test_gaps_by_hand():
-    y, p = np.array([1, 1, 1, 1, 0, 0]), np.array([1, 0, 1, 1, 0, 0])
-    found = group_gaps(y, p, np.array(["a", "a", "b", "b", "a", "b"]))
-    assert found["per_class"] == {"0": 0.0, "1": 0.5}
-    assert {(r["class"], r["group"]): (r["rate"], r["n"]) for r in found["rates"]}[(1, "a")] == (0.5, 2)
+def test_people_whose_score_changes_most():
+    schema = schema_of(FRAME, ["sex"])
+    people = most_changed(BySex(), FRAME, SEX, schema, k=3)
+    assert [p["row"] for p in people] == ["0", "1", "4"]
+    first = people[0]
+    assert first["changed"] == {"sex": ["f", "m"]}
+    assert (first["decision"], first["decision_other"]) == ("0", "1")
+    assert (first["score"], first["score_other"]) == (pytest.approx(0.1), pytest.approx(0.9))
+    assert most_changed(Blind(), FRAME, SEX, schema) == []
+
+
+def test_one_person_beside_another():
+    schema = schema_of(FRAME, ["sex"])
+    found = compared(BySex(), FRAME.iloc[[2]], FRAME.iloc[[3]], schema)
+    assert found["changed"] == {"age": ["40", "60"], "sex": ["m", "f"]}
+    assert found["record"] == {"age": "40", "sex": "m"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(39.0, "39"), (np.float32(0.25), "0.25"), (-5.9e-10, "0"), (float("nan"), "(missing)"), ("a", "a")],
+)
+def test_values_as_people_write_them(value, text):
+    assert show(value) == text

@@ -4,12 +4,12 @@
   const jobs = Object.entries(specs).map(([name, spec]) => {
     const place = document.getElementById("chart-" + name);
     if (!place) return null;
-    const room = place.clientWidth || 600;
+    const room = place.clientWidth || document.querySelector("main").clientWidth - 40 || 600;
     const fit = (part, share) => {
       if (typeof part.width === "number") part.width = Math.min(part.width, Math.max(120, room - share));
       for (const key of ["vconcat", "concat", "hconcat", "layer"]) (part[key] || []).forEach((p) => fit(p, share));
     };
-    fit(spec, name === "gaps" ? 190 : name === "directions" ? 250 : 70);
+    fit(spec, name === "groups" ? 190 : name === "directions" ? 250 : 70);
     if (spec.concat && room < 560) spec.columns = 1;
     return vegaEmbed(place, spec, { renderer: "svg", actions: false, tooltip: { theme: "custom" } }).then((result) => {
       const svg = place.querySelector("svg");
@@ -63,4 +63,30 @@
     });
   }
   if (search) { search.addEventListener("input", filter); filter(); }
+
+  const table = JSON.parse(document.getElementById("thresholds").textContent);
+  const slider = document.getElementById("threshold");
+  if (slider && table.length) {
+    document.getElementById("slider").hidden = false;
+    const numbers = document.getElementById("threshold-numbers");
+    const percent = (x) => (x === null ? "undefined" : (100 * x).toFixed(1) + " %");
+    const put = (name, text) => {
+      const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
+      dt.textContent = name; dd.textContent = text;
+      const pair = document.createElement("div"); pair.append(dt, dd); numbers.append(pair);
+    };
+    const update = () => {
+      const row = table[Number(slider.value)];
+      document.getElementById("threshold-value").textContent = row.threshold.toFixed(2);
+      numbers.replaceChildren();
+      put("decided so", percent(row.selected)); put("balanced accuracy", percent(row.balanced_accuracy));
+      put("wrongly so", percent(row.false_positives)); put("missed", percent(row.false_negatives));
+      for (const [attribute, groups] of Object.entries(row.by_group))
+        for (const [group, rate] of Object.entries(groups)) put(`${attribute}: ${group}`, percent(rate));
+    };
+    const start = Number(slider.dataset.start);
+    slider.value = String(table.reduce((best, row, i) => (Math.abs(row.threshold - start) < Math.abs(table[best].threshold - start) ? i : best), 0));
+    slider.addEventListener("input", update);
+    update();
+  }
 })();

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["read_table", "text_column"]
+__all__ = ["read_texts", "text_column"]
 
 
-def read_table(path: str | os.PathLike[str], columns: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
+def read_texts(path: str | os.PathLike[str], columns: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
     """The table in a CSV, JSON-lines or parquet file, after checking that it has the columns. Pickle is refused.
 
     In the columns `texts` only an empty field is missing: the comment "null" is a comment.

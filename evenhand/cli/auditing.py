@@ -1,0 +1,134 @@
+"""What evenhand audit does, once the table and the model are open."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from evenhand.audit import audit as search_worst
+from evenhand.cli.console import UserError
+from evenhand.output_distances import mean_squared_logits, squared_error
+from evenhand.tables.kinds import Column, infer
+from evenhand.tables.schema import Schema
+from evenhand.workflow.foreign import Foreign, make_ready
+from evenhand.workflow.opened import TableModel
+from evenhand.workflow.questions import changed, flips
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The numbers, who counted as similar, and the pairs of similar people that are treated most differently."""
+
+    numbers: dict[str, Any]
+    similar: str
+    pairs: pd.DataFrame
+
+
+def audited(
+    opened: TableModel | Foreign, frame: pd.DataFrame, sensitive: Sequence[str] | None, proxy: bool | None, eps: float,
+    say: Say,
+) -> Audited:  # fmt: skip
+    """A model of ours before its own metric; any other, or ours with other sensitive columns, before one made here."""
+    if isinstance(opened, TableModel) and sensitive is None and proxy is None:
+        return _ours(opened, frame, eps, say)
+    if isinstance(opened, TableModel):
+        sensitive = sensitive if sensitive is not None else opened.schema.sensitive
+        if opened.schema.regression:
+            raise UserError(
+                "a model of a quantity is audited with its own metric only; leave --sensitive and --proxy out"
+            )
+        opened = Foreign(opened.name, opened, tuple(opened.columns))
+    if sensitive is None:
+        raise UserError("this model does not say which columns are sensitive; add --sensitive sex,race")
+    return _foreign(opened, frame, sensitive, proxy, eps, say)
+
+
+def _ours(opened: TableModel, frame: pd.DataFrame, eps: float, say: Say) -> Audited:
+    if opened.box is None:
+        raise UserError(f"{opened.name} says nothing about possible people; give --sensitive to judge it on this table")
+    clean = opened.schema.apply(frame)
+    people = opened.inside(clean)
+    if len(people) == 0:
+        raise UserError("every row holds a category that training did not have; nobody is left to look at")
+    if opened.seen is not None and (shared := opened.seen.too_many(clean)):
+        say(
+            f"{shared:,} of {len(clean):,} rows are among those the model has learned from: what is found "
+            "holds for them only"
+        )
+    distance = squared_error if opened.schema.regression else mean_squared_logits
+    found = search_worst(opened.pipeline, people, opened.fair_metric, eps, opened.box, output_distance=distance)
+    known = [name for name in opened.schema.sensitive if name in frame.columns]
+    asked = opened.schema.apply_known(frame) if len(known) == len(opened.schema.sensitive) else clean
+    questions = flips(opened.schema, asked) if len(known) == len(opened.schema.sensitive) else []
+    metric = opened.fair_metric
+    learned = [model.name for model in metric.attribute_models]
+    free = [name for name in opened.schema.sensitive if opened.schema.see_sensitive]
+    spread = (
+        float(opened.schema.truth(frame).std()) if opened.schema.regression and opened.schema.target in frame else 1.0
+    )
+    numbers = {
+        "model": opened.name,
+        "n": len(people),
+        "outside": len(clean) - len(people),
+        "eps": eps,
+        **_numbers(found),
+        "questions": {
+            q.name: changed(opened, asked, q, spread if opened.schema.regression else None) for q in questions
+        },
+    }
+    return Audited(numbers, similar_words(free, learned, metric.directions.shape[1]), _within(found, eps))
+
+
+def _foreign(
+    opened: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], proxy: bool | None, eps: float, say: Say
+) -> Audited:
+    ready = make_ready(opened, frame, sensitive, proxy)
+    if ready.warning:
+        say(ready.warning)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        warnings.filterwarnings("ignore", message="X has feature names")
+        found = search_worst(
+            ready.pipeline, ready.clean[list(ready.columns)], ready.view.fair_metric, eps, ready.view.box
+        )
+        kinds = tuple(infer(frame[name], name, sensitive=True) for name in sensitive)
+        schema = Schema(tuple(Column(c.name, c.kind) for c in kinds), "", tuple(sensitive), (0, 1))
+        questions = {q.name: changed(ready, ready.clean, q) for q in flips(schema, ready.clean)}
+    learned = [one.name for one in ready.proxies]
+    metric = ready.view.fair_metric
+    numbers = {
+        "model": opened.name,
+        "n": len(frame),
+        "outside": 0,
+        "eps": eps,
+        "free_share": ready.free_share,
+        **_numbers(found),
+        "questions": questions,
+    }
+    return Audited(
+        numbers, similar_words(ready.view.schema.sensitive, learned, metric.directions.shape[1]), _within(found, eps)
+    )
+
+
+def similar_words(free: Sequence[str], learned: Sequence[str], directions: int) -> str:
+    """Who counted as similar, in a sentence."""
+    parts = [f"{name} costs nothing" for name in free] + [f"what predicts {name} costs nothing" for name in learned]
+    if directions == 0:
+        parts = ["every difference counts: nothing in the table tells the sensitive columns better than chance"]
+    return f"Similar: {'; '.join(parts)}; other differences are measured in standard deviations."
+
+
+def _numbers(found: Any) -> dict[str, Any]:
+    return {"r_low": found.r_low, "lower": found.lower, "statement": str(found)}
+
+
+def _within(found: Any, eps: float) -> pd.DataFrame:
+    """Pairs that are about the statement: similar people only."""
+    pairs: pd.DataFrame = found.pairs(20)
+    return pairs[pairs["d_X"] <= eps]

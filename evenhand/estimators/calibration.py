@@ -1,0 +1,87 @@
+"""Probabilities that mean what they say, and decisions at a stated threshold.
+
+Training on class-balanced batches shifts the scores, and a fairness penalty squeezes them. Both are undone on other
+rows by p = softmax(slope * h + offset). The slope goes into the last layer; the offset is kept beside it, so that the
+decision stays the largest output of ``module_``, whatever judges it, and only probabilities are shifted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from torch import nn
+
+STRENGTH = 1.0  # of the pull towards slope 1 and towards the shift of the class shares, in people
+
+
+def calibrate(estimator: Any, X: Any, y: ArrayLike, threshold: float | None = None) -> None:
+    """Calibrate a fitted classifier of ours on rows that it was not trained on; sets ``offset_`` (K,).
+
+    Decisions stay as trained (each class counts equally), or, for two classes, fall to the second class where its
+    probability is at least ``threshold``. What a decision means in probability is ``decision_threshold(estimator)``.
+    """
+    last = _last_linear(estimator.module_)
+    codes = np.searchsorted(estimator.classes_, np.asarray(y))
+    slope, offset = fit_softmax(estimator._outputs(X), codes)
+    shift = np.zeros_like(offset)
+    if threshold is not None:
+        if len(offset) != 2 or not 0 < threshold < 1:
+            raise ValueError(
+                f"a threshold lies between 0 and 1 and needs two classes; got {threshold} for {len(offset)} classes"
+            )
+        logit = np.log(threshold / (1 - threshold))
+        wanted = np.array([-logit / 2, logit / 2])
+        shift = offset - offset.mean() - wanted
+        offset = wanted
+    with torch.no_grad():
+        last.weight.mul_(slope)
+        last.bias.mul_(slope).add_(torch.as_tensor(shift, dtype=last.bias.dtype, device=last.bias.device))
+    estimator.offset_ = offset
+
+
+def decision_threshold(estimator: Any) -> float | None:
+    """From which probability of the second class on it is decided for; None with more classes."""
+    offset = getattr(estimator, "offset_", np.zeros(len(estimator.classes_)))
+    return float(1 / (1 + np.exp(-(offset[1] - offset[0])))) if len(offset) == 2 else None
+
+
+def fit_softmax(h: NDArray[np.float64], codes: NDArray[Any]) -> tuple[float, NDArray[np.float64]]:
+    """Slope and offset (K,) with the largest likelihood of softmax(slope * h + offset), slightly pulled.
+
+    The pull is towards slope 1 and towards the shift from equal classes to the shares seen here: few rows, or rows that
+    the scores tell apart without a mistake, then do not make the scores infinite.
+    """
+    n, k = h.shape
+    h = h - h.mean(axis=1, keepdims=True)
+    share = (np.bincount(codes, minlength=k) + 1) / (n + k)
+    prior = np.log(share) - np.log(share).mean()
+    one_hot = np.eye(k)[codes]
+
+    def objective(v: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        slope = np.exp(v[0])
+        z = slope * h + v[1:]
+        top = z.max(axis=1, keepdims=True)
+        log_p = z - top - np.log(np.exp(z - top).sum(axis=1, keepdims=True))
+        wrong = np.exp(log_p) - one_hot
+        pull = STRENGTH * (v[0] ** 2 + ((v[1:] - prior) ** 2).sum())
+        gradient = np.r_[
+            slope * (wrong * h).sum() + 2 * STRENGTH * v[0], wrong.sum(axis=0) + 2 * STRENGTH * (v[1:] - prior)
+        ]
+        return float(-(one_hot * log_p).sum() + pull), gradient
+
+    limits = [(np.log(0.02), np.log(50.0)), *[(-30.0, 30.0)] * k]
+    found = minimize(objective, np.r_[0.0, prior], jac=True, method="L-BFGS-B", bounds=limits)
+    offset: NDArray[np.float64] = found.x[1:] - found.x[1:].mean()
+    return float(np.exp(found.x[0])), offset
+
+
+def _last_linear(module: nn.Module) -> nn.Linear:
+    layers = list(module.modules())
+    last = layers[-1] if layers else module
+    if not isinstance(last, nn.Linear) or last.bias is None:
+        raise TypeError(f"calibration needs a network that ends in a Linear layer with bias; got {type(last).__name__}")
+    return last

@@ -1,0 +1,116 @@
+"""Which weight of fairness: tried on validation data, measured against the best model without fairness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.metrics import r2_score
+from sklearn.model_selection import PredefinedSplit
+
+from evenhand.evaluation import balanced_accuracy
+from evenhand.frontier import SearchedUnfairness, frontier
+from evenhand.workflow.baselines import sensei
+from evenhand.workflow.folder import Folder
+from evenhand.workflow.prepare import Task
+from evenhand.workflow.settings import Settings
+from evenhand.workflow.trained import NAMES, WITHOUT_FAIRNESS, Trained
+
+Say = Callable[[str], None]
+SWEEP_ROWS = 150
+SWEEP_TRAIN = 200_000  # rho is chosen on so many rows of a larger table: less memory, the same choice
+SCORE_ROWS = 20_000
+
+
+def best_without_fairness(models: Mapping[str, Trained], task: Task) -> dict[str, Any]:
+    """The most accurate of the models that nobody asked to be fair, on validation data: what people would use."""
+    part = task.parts["validation"].head(SCORE_ROWS)
+    found = {
+        name: accuracy_of(part.y, models[name].codes(part.frame), task.schema.regression)
+        for name in WITHOUT_FAIRNESS
+        if name in models
+    }
+    best = max(found, key=lambda name: found[name])
+    return {"name": best, "accuracy": found[best], "each": found}
+
+
+def accuracy_of(y: NDArray[Any], predicted: NDArray[Any], regression: bool) -> float:
+    """Balanced accuracy, or R2 of a quantity."""
+    return float(r2_score(y, predicted)) if regression else balanced_accuracy(y, predicted)
+
+
+def choose_rho(
+    task: Task, settings: Settings, reference: Mapping[str, Any], folder: Folder, say: Say, jobs: int
+) -> dict[str, Any]:
+    """Train for every rho, score on the validation part, choose by the rule of ``pick``."""
+    if len(settings.rho) == 1:
+        why = f"rho = {settings.rho[0]:g} was given; no other value was tried."
+        return {"table": [], "chosen": {"rho": settings.rho[0], "why": why, "within": None}}
+
+    def make() -> dict[str, Any]:
+        say(f"trade-off: {len(settings.rho)} values of rho, judged on validation data")
+        table = _sweep(task, settings, folder, jobs)
+        return {"table": table, "chosen": pick(table, reference, settings.max_accuracy_loss, task.schema.regression)}
+
+    result: dict[str, Any] = folder.stage("sweep", make)
+    return result
+
+
+def pick(
+    table: Sequence[Mapping[str, Any]], reference: Mapping[str, Any], max_loss: float, regression: bool
+) -> dict[str, Any]:
+    """The least unfair setting that loses at most max_loss against the best model without fairness; where none does,
+    the most accurate one, and that is said."""
+    known = [row for row in table if row["accuracy"] is not None and np.isfinite(row["unfairness"])]
+    if not known:
+        raise ValueError("no model of the sweep has both scores defined; there is nothing to choose from")
+    score = "R2" if regression else "balanced accuracy"
+    floor = reference["accuracy"] - max_loss
+    allowed = [row for row in known if row["accuracy"] >= floor]
+    best = f"{NAMES[reference['name']].lower()} ({score} {reference['accuracy']:.3f})"
+    if allowed:
+        row = min(allowed, key=lambda r: (r["unfairness"], -r["accuracy"]))
+        why = (
+            f"rho = {row['rho']:g} is the least unfair of the {len(allowed)} of {len(table)} weights that lose at most "
+            f"{max_loss:g} against the best model without fairness, {best}"
+        )
+    else:
+        row = max(known, key=lambda r: (r["accuracy"], -r["unfairness"]))
+        why = (
+            f"no weight of fairness comes within {max_loss:g} of the best model without fairness, {best}; "
+            f"rho = {row['rho']:g} is the most accurate of the {len(table)} tried"
+        )
+    why += f": {score} {row['accuracy']:.3f}, unfairness {row['unfairness']:.3g}, on validation data."
+    return {"rho": float(row["rho"]), "why": why, "within": bool(allowed)}
+
+
+def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int) -> list[dict[str, Any]]:
+    train, validation = task.parts["train"].head(SWEEP_TRAIN), task.parts["validation"].head(SCORE_ROWS)
+    y = np.concatenate([train.y, validation.y])
+    d = task.view.fair_metric.d
+    found = frontier(
+        sensei(task, settings, settings.rho[0]),
+        pd.concat([task.view.encode(train), task.view.encode(validation)]),
+        y if task.schema.regression else task.schema.own(y),
+        rho=list(settings.rho),
+        scores={
+            "unfairness": SearchedUnfairness(
+                eps=settings.eps_certified, bounds=task.view.box, rows=_sweep_rows(settings, d)
+            )
+        },
+        cv=PredefinedSplit(np.r_[np.full(len(train.y), -1), np.zeros(len(validation.y), dtype=int)]),
+        n_jobs=jobs,
+        directory=folder.path / "stages" / "frontier",
+        chain=1,  # each from the start, as the model of the report will be
+        progress=False,
+    )
+    records = found.table[["rho", "accuracy", "unfairness", "front"]].to_dict("records")
+    return [{str(name): value for name, value in record.items()} for record in records]
+
+
+def _sweep_rows(settings: Settings, d: int) -> int:
+    """People whose worst case is searched for each weight; fewer in wide tables, and no more than in the audit."""
+    return min(settings.audit_rows or SWEEP_ROWS, max(40, min(SWEEP_ROWS, 100 * SWEEP_ROWS // d)))

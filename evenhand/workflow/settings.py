@@ -1,0 +1,35 @@
+"""Options of a run that change its results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """rho: weights of fairness to choose from; one value: no sweep. eps, eps_certified: mean fair distance within which
+    people count as similar, in training and in audit and certificate. max_accuracy_loss: balanced accuracy (or R2) that
+    may be given up against the best model without fairness. threshold: probability of the second class from which on
+    it is decided for; None lets each class count equally. positive: the class that counts as being selected, by default
+    the last. show_people: "none" keeps single people out of the report, "id" shows row and difference, "all" the whole
+    record. audit_rows, certify_rows: None takes as many as need about a minute."""
+
+    rho: tuple[float, ...] = (1.0, 5.0, 15.0, 40.0)
+    eps: float = 0.1
+    eps_certified: float = 0.01
+    max_accuracy_loss: float = 0.03
+    hidden: tuple[int, ...] = (100,)
+    steps: int = 800
+    batch_size: int = 500
+    lr: float = 2e-3
+    trees: int = 200
+    seed: int = 0
+    confidence: float = 0.95
+    threshold: float | None = None
+    positive: str | None = None
+    show_people: str = "id"
+    sensr: bool = False  # also train SenSR, for comparison
+    sensr_eps: float = 0.1
+    certificate: bool = True
+    audit_rows: int | None = None
+    certify_rows: int | None = None

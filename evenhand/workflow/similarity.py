@@ -1,0 +1,132 @@
+"""Who counts as similar: what gives a sensitive attribute away is learned, tried on other rows, and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from evenhand.fair_metrics.classifier import AttributeModel, from_classifier
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.tables.errors import TableError
+
+METRIC_ROWS = 50_000  # enough to learn the directions
+TEACHING_GROUP = 20  # a group with fewer rows teaches nothing; it counts with the other small ones
+SMALL = "(small groups)"
+WARN, REFUSE = 1 / 3, 0.9  # share of the differences between people that is declared free
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """What predicts one sensitive attribute: directions (d, k) of the encoded columns, and how well they do.
+
+    ``explained``: share of the uncertainty about the attribute that the other columns take away, on rows that the
+    directions were not learned on; ``surely`` whether that is more than chance (two standard errors).
+    """
+
+    name: str
+    directions: NDArray[np.float64]
+    model: AttributeModel
+    explained: float
+    surely: bool
+
+
+def learn_proxy(
+    name: str, X: pd.DataFrame, attribute: pd.Series, others: Sequence[int], X_new: pd.DataFrame, new: pd.Series
+) -> Proxy:
+    """The directions that predict the attribute from the columns ``others`` of X, tried on X_new."""
+    X, attribute = X.iloc[:METRIC_ROWS], attribute.iloc[:METRIC_ROWS]
+    target, wanted = _attribute(attribute, attribute), _attribute(new, attribute)
+    known = np.ones(len(wanted), dtype=bool)
+    if target.dtype.kind != "f":
+        teaching = target != SMALL
+        if teaching.sum() <= len(teaching) - _enough(len(teaching)):
+            teaching[:] = True  # together the small groups are large enough
+        X, target = X[teaching], target[teaching]
+        known = np.isin(wanted, np.unique(target))
+    d = X.shape[1]
+    if len(np.unique(target)) < 2:
+        raise TableError(
+            f"{name!r} has a single group of {_enough(len(attribute))} rows or more: nothing can be learned about it"
+        )
+    inner = from_classifier(X.iloc[:, list(others)], (), {name: target}).attribute_models[0]
+    lifted = np.zeros((d, inner.directions.shape[1]))
+    lifted[list(others)] = inner.directions
+    explained, surely = _evidence(inner.estimator, X_new.iloc[known, list(others)], wanted[known], target)
+    return Proxy(name, lifted, AttributeModel(name, inner.estimator, tuple(others), lifted), explained, surely)
+
+
+def metric_of(d: int, free: Sequence[int], proxies: Sequence[Proxy]) -> FairMetric:
+    """Free are the coordinates and what the proxies found; Euclidean where there is nothing free."""
+    parts = [np.eye(d)[:, list(free)], *(proxy.directions for proxy in proxies)]
+    directions = np.concatenate(parts, axis=1)
+    if not directions.any():
+        return FairMetric.euclidean(d)
+    metric = FairMetric(torch.as_tensor(directions, dtype=torch.float32))
+    metric.attribute_models = tuple(proxy.model for proxy in proxies)
+    return metric
+
+
+def free_share(metric: FairMetric, X: pd.DataFrame) -> float:
+    """Share of the variance between people along the free directions: how much of a difference costs nothing."""
+    x = torch.tensor(X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64))
+    x = x - x.mean(0)
+    whole = x.square().sum()
+    return float(1 - metric.matching(x).cost(x).sum() / whole) if whole > 0 else 0.0
+
+
+def check_free_share(share: float, proxies: Sequence[Proxy]) -> str | None:
+    """Refuses a metric under which almost everybody is alike; a warning where it frees much."""
+    learned = ", ".join(proxy.name for proxy in proxies)
+    if share > REFUSE:
+        raise TableError(
+            f"what predicts {learned} makes up {share:.0%} of all differences between people: nearly "
+            "everybody would count "
+            "as similar to everybody, and a model could only treat all alike. Learn it for fewer attributes, or from "
+            "more columns",
+            "proxy",
+        )
+    if share > WARN:
+        return (
+            f"what predicts {learned} makes up {share:.0%} of all differences between people, and such "
+            "differences count "
+            "as none: make sure that this is meant"
+        )
+    return None
+
+
+def _attribute(values: pd.Series, teaching: pd.Series) -> NDArray[Any]:
+    """The attribute as the inner model learns it: a number, or its groups with the small ones together."""
+    if values.dtype.kind == "f":
+        return values.fillna(teaching.median()).to_numpy(dtype=np.float64)
+    counts = teaching.value_counts()
+    large = [str(value) for value in counts[counts >= _enough(len(teaching))].index]
+    texts = values.astype(str).to_numpy()
+    return np.where(np.isin(texts, large), texts, SMALL).astype(str)
+
+
+def _enough(n: int) -> int:
+    """Rows from which on a group teaches; fewer where there are few people at all."""
+    return min(TEACHING_GROUP, max(2, n // 20))
+
+
+def _evidence(inner: Any, X: pd.DataFrame, wanted: NDArray[Any], target: NDArray[Any]) -> tuple[float, bool]:
+    """How much less one is wrong about the attribute by looking at the other columns: share, and whether for sure."""
+    if len(wanted) < 20:
+        return float("nan"), False
+    if target.dtype.kind == "f" and not hasattr(inner, "predict_proba"):
+        without, with_model = np.square(wanted - target.mean()), np.square(wanted - inner.predict(X.to_numpy()))
+    else:
+        wanted, target = wanted.astype(inner.classes_.dtype), target.astype(inner.classes_.dtype)
+        codes = np.searchsorted(inner.classes_, wanted)
+        share = np.bincount(np.searchsorted(inner.classes_, target), minlength=len(inner.classes_)) / len(target)
+        p = inner.predict_proba(X.to_numpy())[np.arange(len(wanted)), codes]
+        without, with_model = -np.log(share[codes].clip(1e-12)), -np.log(p.clip(1e-12))
+    gain = without - with_model
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return float(gain.mean() / max(without.mean(), 1e-12)), bool(gain.mean() > 2 * error)

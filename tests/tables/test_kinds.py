@@ -1,0 +1,97 @@
+"""What a column is, by its values; what identifies people is recognised, in any order and under any name."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.tables.errors import TableError
+from evenhand.tables.kinds import infer, numbers_of
+
+from .test_schema import table
+
+N = 400
+RNG = np.random.default_rng(0)
+FIRST = ["Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jon", "Kim", "Leo"]
+LAST = ["Abel", "Byrne", "Cole", "Diaz", "Ellis", "Ford", "Gray", "Hill", "Ito", "Jones", "Khan", "Lopez"]
+
+
+def kind(values, name="column", **options):
+    return infer(pd.Series(values), name, **options)
+
+
+def test_kinds():
+    kinds = {name: infer(values, name, name in ("sex", "race")) for name, values in table().items()}
+    assert [kinds[name].kind for name in ("age", "score", "odd")] == ["number"] * 3
+    assert [kinds[name].kind for name in ("member", "sex")] == ["binary"] * 2
+    assert [kinds[name].kind for name in ("race", "town")] == ["category"] * 2
+    assert kinds["born"].kind == "date"
+    assert [kinds[name].kind for name in ("id", "country", "empty")] == ["dropped"] * 3
+    assert "identifier" in kinds["id"].note
+    assert "constant" in kinds["country"].note
+    assert "5 values that are not numbers" in kinds["odd"].note
+    assert kinds["score"].note == "10 missing (3%)"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "note"),
+    [
+        ("ID", RNG.permutation(N) + 1, "counts the rows"),
+        ("row", np.arange(N)[::-1], "counts the rows"),
+        ("customerID", 9973 * RNG.permutation(10**4)[:N], "an identifier"),
+        ("name", [f"{a} {b}" for a in FIRST for b in LAST] * 2 + FIRST * 9 + ["Zoe"] * 4, "names of people"),
+        ("last", [b + s for b in LAST for s in ("", "son", "er", "i")] * 8 + LAST + ["Xu"] * 4, "names of people"),
+        ("contact", [f"{a}.{i}@mail.org".lower() for i, a in enumerate(FIRST * 34)][:N], "e-mail addresses"),
+        ("reach", [f"+49 30 {i:07d}" for i in 9973 * RNG.permutation(10**4)[:N] % 10**7], "telephone numbers"),
+        ("phone", 10**9 + 7919 * RNG.permutation(10**5)[:N], "telephone numbers"),
+        ("remark", [f"the person number {i} said that all was well" for i in range(N)], "free text"),
+        ("home_address", [f"{i % 90} Main Street" for i in range(N)], "postal addresses"),
+        ("page", [f"https://example.org/{i % 80}" for i in range(N)], "addresses on the internet"),
+    ],
+)
+def test_what_identifies_people_is_left_out(name, values, note):
+    found = kind(values, name)
+    assert found.kind == "dropped"
+    assert note in found.note
+    assert found.personal
+    assert kind(values, name, sensitive=True).kind != "dropped"
+    assert kind(values, name, keep=True).kind in ("number", "category", "date")
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%y", "%d %b %Y", "%Y-%m-%d %H:%M:%S", "%b %d, %Y"])
+def test_dates_as_text(form):
+    days = pd.Series(pd.date_range("1999-01-05", periods=N, freq="3D").strftime(form))
+    assert kind(days).kind == "date"
+    assert kind(days, keep_dates=True).kind == "number"
+    assert numbers_of(days, "day").notna().all()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("income", RNG.normal(3e4, 9e3, N).round(), "number"),
+        ("postcode", [f"{i % 40:05d}" for i in range(N)], "category"),
+        ("school name", [f"School {i % 12}" for i in range(N)], "category"),
+        ("length_of_stay", ["<1 week", "1 to 2 weeks", "a month", "more"] * 100, "category"),
+        ("charge", [f"charge {i % 200}" for i in range(N)], "category"),
+        ("amount", RNG.permutation(10**6)[:N] / 100, "number"),
+    ],
+)
+def test_what_describes_people_is_kept(name, values, expected):
+    assert kind(values, name).kind == expected
+
+
+def test_sixty_percent_missing_is_said():
+    values = np.where(RNG.random(N) < 0.6, np.nan, RNG.normal(size=N))
+    assert kind(values).note.endswith("missing (" + f"{np.isnan(values).mean():.0%})")
+
+
+def test_no_note_shows_a_value():
+    for values in (["secret"] * N, [*map(str, RNG.normal(size=N - 5)), *["secret"] * 5]):
+        assert "secret" not in kind(values).note
+
+
+def test_text_in_a_column_of_numbers():
+    with pytest.raises(TableError, match="holds text in 3 of 4 rows") as caught:
+        numbers_of(pd.Series(["secret", "b", "c", "4"]), "age")
+    assert "secret" not in str(caught.value)
+    assert numbers_of(pd.Series([1.0] * 20 + ["?"]), "age").isna().sum() == 1

@@ -1,0 +1,46 @@
+"""A column that alone gives the target away is found; an honest predictor is not."""
+
+import numpy as np
+import pandas as pd
+
+from evenhand.tables.leaks import leaks
+from evenhand.tables.schema import Schema
+
+N = 2000
+
+
+def people(seed=0):
+    rng = np.random.default_rng(seed)
+    skill = rng.normal(size=N)
+    y = (skill + rng.normal(size=N) > 0).astype(int)
+    frame = pd.DataFrame({"skill": skill, "sex": rng.choice(["f", "m"], N), "noise": rng.normal(size=N), "y": y})
+    frame["again"] = np.where(rng.random(N) < 0.01, 1 - y, y)  # recorded afterwards, nearly always right
+    frame["word"] = np.where(y == 1, rng.choice(["x", "y"], N), rng.choice(["u", "v"], N))
+    frame["when"] = np.where(y == 1, rng.normal(size=N), np.nan)  # only known for one class
+    return frame
+
+
+def test_leaks_are_found_and_honest_columns_are_not():
+    frame = people()
+    schema = Schema.infer(frame, "y", ["sex"])
+    found = leaks(schema, schema.apply_known(frame), schema.codes(frame))
+    assert set(found) == {"again", "word", "when"}
+    assert all(0.95 <= value <= 1 for value in found.values())
+
+
+def test_chance_is_no_leak():
+    """Many categories and few rows fit anything; on the other half they do not."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"town": rng.choice([f"t{i}" for i in range(100)], 220), "sex": rng.choice(["f", "m"], 220)})
+    frame["y"] = rng.integers(0, 2, 220)
+    schema = Schema.infer(frame, "y", ["sex"])
+    assert leaks(schema, schema.apply_known(frame), schema.codes(frame)) == {}
+
+
+def test_of_a_quantity():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"x": rng.normal(size=N), "sex": rng.choice(["f", "m"], N)})
+    frame["y"] = frame["x"] + rng.normal(size=N)
+    frame["twice"] = 2 * frame["y"] + 0.01 * rng.normal(size=N)
+    schema = Schema.infer(frame, "y", ["sex"])
+    assert set(leaks(schema, schema.apply_known(frame), schema.truth(frame))) == {"twice"}

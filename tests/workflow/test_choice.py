@@ -1,0 +1,30 @@
+"""The weight of fairness: measured against the best model without fairness."""
+
+import pytest
+
+from evenhand.workflow.choice import pick
+
+TABLE = [
+    {"rho": 1.0, "accuracy": 0.80, "unfairness": 0.1},
+    {"rho": 5.0, "accuracy": 0.79, "unfairness": 0.01},
+    {"rho": 15.0, "accuracy": 0.75, "unfairness": 0.001},
+]
+
+
+@pytest.mark.parametrize(
+    ("best", "loss", "rho", "within"),
+    [(0.80, 0.03, 5.0, True), (0.82, 0.03, 5.0, True), (0.825, 0.03, 1.0, True), (0.9, 0.03, 1.0, False),
+     (0.80, 0.06, 15.0, True)],
+)  # fmt: skip
+def test_the_rule(best, loss, rho, within):
+    chosen = pick(TABLE, {"name": "boosted", "accuracy": best}, loss, regression=False)
+    assert (chosen["rho"], chosen["within"]) == (rho, within)
+    assert f"boosted trees (balanced accuracy {best:.3f})" in chosen["why"]
+    assert ("no weight of fairness comes within" in chosen["why"]) is not within
+
+
+def test_undefined_is_not_chosen():
+    table = [{**TABLE[2], "unfairness": float("nan")}, TABLE[1]]
+    assert pick(table, {"name": "plain", "accuracy": 0.5}, 0.03, False)["rho"] == 5.0
+    with pytest.raises(ValueError, match="nothing to choose from"):
+        pick(table[:1], {"name": "plain", "accuracy": 0.5}, 0.03, False)

@@ -1,0 +1,68 @@
+"""What gives an attribute away is free; chance is not, and a metric under which all are alike is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from evenhand.tables.errors import TableError
+from evenhand.workflow.similarity import check_free_share, free_share, learn_proxy, metric_of
+
+N = 1000
+
+
+def table(seed, strength=2.0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], N)
+    X = pd.DataFrame(rng.normal(size=(N, 4)).astype(np.float32), columns=list("abcd"))
+    X["b"] += strength * (sex == "m")
+    return X, pd.Series(sex)
+
+
+def proxy(strength):
+    X, sex = table(0, strength)
+    X_new, new = table(1, strength)
+    return learn_proxy("sex", X, sex, range(4), X_new, new), X
+
+
+def test_the_direction_and_its_evidence():
+    found, X = proxy(2.0)
+    assert found.surely
+    assert 0.2 < found.explained < 0.8
+    metric = metric_of(4, [], [found])
+    along, across = metric.cost(torch.eye(4)).tolist()[1], metric.cost(torch.eye(4)).tolist()[0]
+    assert along < 0.1 < 0.9 < across
+    x = X.to_numpy(dtype=float)
+    x = x - x.mean(0)
+    q = metric.directions.numpy().astype(float)
+    assert free_share(metric, X) == pytest.approx(np.square(x @ q).sum() / np.square(x).sum(), rel=1e-4)
+
+
+def test_chance_is_no_evidence():
+    found, _ = proxy(0.0)
+    assert not found.surely
+    assert found.explained < 0.01
+
+
+def test_a_number_and_small_groups():
+    X, _ = table(0)
+    X_new, _ = table(1)
+    age, new = (X["b"] * 10 + 40).astype(np.float32), (X_new["b"] * 10 + 40).astype(np.float32)
+    found = learn_proxy("age", X, age, [1, 2], X_new, new)
+    assert found.explained > 0.9
+    race = pd.Series(["a"] * 500 + ["b"] * 499 + ["alone"])
+    found = learn_proxy("race", X, race, range(4), X_new, race)
+    assert found.directions.shape[1] == 1  # a group of one teaches nothing
+
+
+def test_nothing_free_is_euclidean():
+    assert metric_of(3, [], []).directions.shape == (3, 0)
+
+
+def test_too_much_free_is_said_or_refused():
+    found, _ = proxy(2.0)
+    assert check_free_share(0.2, [found]) is None
+    assert "50% of all differences" in check_free_share(0.5, [found])
+    with pytest.raises(TableError, match="nearly everybody would count") as caught:
+        check_free_share(0.95, [found])
+    assert caught.value.cure == "proxy"
