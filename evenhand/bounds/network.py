@@ -170,7 +170,9 @@ class _Trial:
 def _trials(problem: Problem, dual: Solver | None, local: Local, x: Tensor, eps: float, lowest: float) -> list[_Trial]:
     """What each kind of bound, and both together, give on tuning people at several lam."""
     trials: list[_Trial] = []
-    lam = shells_lam(problem, x, eps, lowest) if local.pieces is None else lowest
+    by_shells = shells_lam(problem, x, eps, lowest)
+    trials.append(_Trial(by_shells, float(by_shells * eps + local.upper(x, by_shells).mean()), None, True))
+    lam = by_shells / 1.12 if local.pieces is None else lowest
     for _ in range(12):
         trials.append(_Trial(lam, float(lam * eps + local.upper(x, lam).mean()), None, True))
         if trials[-1].objective > 1.05 * min(trial.objective for trial in trials):
