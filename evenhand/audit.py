@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenhand.bounds.trees import suggestions
 from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
@@ -188,7 +189,9 @@ def _attack(
         raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
     metric.check_width(head)
     box = Box.of(bounds if bounds is not None else judged.bounds, head.shape[1])
-    return Attack(judged.outputs, Geometry(metric, box), output_distance, judged.module is not None)
+    geometry = Geometry(metric, box)
+    suggest = None if judged.ensemble is None else suggestions(judged.ensemble, geometry)
+    return Attack(judged.outputs, geometry, output_distance, judged.module is not None, by_structure=suggest)
 
 
 def _versions(

@@ -285,12 +285,13 @@ class FreeBox(Box):
         None if a free direction is none of the metric's. Kept for the next call, which a training step makes."""
         kept = self.__dict__.get("_turned")
         if kept is None or kept[0] is not directions:
-            basis, wide = self.free, directions.detach().to(device="cpu", dtype=torch.float64)
+            basis, wide = self.free, directions.detach().cpu().to(torch.float64)
             outside = basis - wide @ (wide.T @ basis)
             rest = orthonormal(wide - basis @ (basis.T @ wide))
             turned = torch.cat([basis, rest], 1)
             fits = bool(outside.abs().max() < 1e-4) and turned.shape == wide.shape
-            answer = (turned.to(directions), (wide.T @ turned).to(directions)) if fits else None
+            back = (t.to(directions.dtype).to(directions.device) for t in (turned, wide.T @ turned))
+            answer = (next(back), next(back)) if fits else None
             kept = (directions, answer)
             object.__setattr__(self, "_turned", kept)
         found: tuple[Tensor, Tensor] | None = kept[1]

@@ -17,6 +17,8 @@ from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
 from evenhand.bounds.fitted import fitted_module
+from evenhand.ensembles.read import CannotRead, read_ensemble
+from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.fair_metrics.metric import FairMetric
 
 
@@ -30,6 +32,7 @@ class Judged:
     fair_metric: FairMetric | None  # what the estimator was trained with, where it says so
     bounds: Any
     preprocessing: Pipeline | None  # the steps of a Pipeline before the estimator
+    ensemble: TreeEnsemble | None = None  # its trees, where it is made of trees that can be read
 
     @classmethod
     def of(cls, model: Any) -> Judged:
@@ -44,8 +47,9 @@ class Judged:
             for parameter in wide.parameters():
                 parameter.requires_grad_(False)
             return cls(lambda x: _columns(wide(x)), wide, classes, metric, bounds, preprocessing)
-        outputs = _black_box(model)
-        return cls(outputs, None, classes, metric, bounds, preprocessing)
+        ensemble = _trees(model)
+        outputs = _black_box(model) if ensemble is None else _logits(ensemble, classes is not None)
+        return cls(outputs, None, classes, metric, bounds, preprocessing, ensemble)
 
     def check_function(self, x: Tensor) -> None:
         """Is it a function of one person at a time? The same people, asked again in another order, must get the same
@@ -120,6 +124,27 @@ def _black_box(model: Any) -> Callable[[Tensor], Tensor]:
         if h.shape[0] != x.shape[0]:
             raise ValueError(f"the model gave {tuple(h.shape)} for {x.shape[0]} rows; it must give one output a row")
         return _columns(h.to(device="cpu", dtype=torch.float64))
+
+    return outputs
+
+
+def _trees(model: Any) -> TreeEnsemble | None:
+    """The ensemble behind boosted trees. Forests, which average probabilities, stay black boxes."""
+    kind = type(model).__name__
+    if hasattr(model, "predict_proba") and kind.startswith(("RandomForest", "Extra", "DecisionTree")):
+        return None
+    try:
+        return read_ensemble(model)
+    except CannotRead:
+        return None
+
+
+def _logits(ensemble: TreeEnsemble, classifier: bool) -> Callable[[Tensor], Tensor]:
+    """Outputs of an ensemble; the log-odds f of two classes as the logits (-f/2, f/2)."""
+
+    def outputs(x: Tensor) -> Tensor:
+        h = torch.from_numpy(ensemble(x.detach().numpy()))
+        return torch.cat([-h / 2, h / 2], 1) if classifier and h.shape[1] == 1 else h
 
     return outputs
 

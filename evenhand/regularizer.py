@@ -172,8 +172,13 @@ class FairRegularizer(PricedSearch):
         lam_rule: LamRule | None = None,
         lam: float = 1.0,
         generator: torch.Generator | None = None,
-        **look: Any,
+        *,
+        vary: str | int | None = None,
+        at: str | None = None,
+        output: Output | None = None,
+        first_layer: str | None = None,
     ) -> None:
+        look: dict[str, Any] = {"vary": vary, "at": at, "output": output, "first_layer": first_layer}
         super().__init__(fair_metric, eps, bounds, search, lam_rule, lam, generator, **look)
         self.output_distance = output_distance
 
@@ -205,8 +210,8 @@ def check_inside(bounds: Bounds, x: Tensor) -> None:
     limits = box(bounds, x)
     if limits is None or len(x) == 0:
         return
-    low, high = (side + sign * 1e-6 * (1 + side.abs()) for side, sign in zip(limits, (-1, 1)))
-    outside = (x < low) | (x > high)
+    rounding = 1e-6 * torch.maximum(limits.low.abs(), limits.high.abs())
+    outside = (x < limits.low - rounding) | (x > limits.high + rounding)
     if bool(outside.any()):
         columns = outside.any(0).nonzero()[:, 0].tolist()
         raise ValueError(

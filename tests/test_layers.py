@@ -22,6 +22,7 @@ ROOMS = [
     "counterfactuals",
     "datasets",
     "tables",
+    "ensembles",
     "dual",
     "fair_metrics",
     "search",

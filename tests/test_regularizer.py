@@ -189,6 +189,8 @@ def test_rows_outside_bounds_are_counted_and_their_columns_named():
     nearly = people().clamp(0.1)
     nearly[0, 0] = 1 + 1e-9  # rounding
     regularizer()(model, nearly)
+    with pytest.raises(ValueError, match="40 of 40 rows"):  # in any units
+        regularizer(bounds=(0.0, 1e-8))(model, people() * 1e-8 + 1.5e-8)
 
 
 class Wrapped:

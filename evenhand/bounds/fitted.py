@@ -14,7 +14,7 @@ from torch import nn
 def fitted_module(model: Any) -> nn.Module | None:
     """Linear and logistic regression and ReLU perceptrons as an nn.Sequential in float64, None for anything else.
 
-    A classifier of two classes gives the logits (0, z), so that softmax of them is its ``predict_proba``.
+    A classifier of two classes gives the centred logits (-z/2, z/2), so that softmax of them is its ``predict_proba``.
     """
     if isinstance(model, LogisticRegression) and hasattr(model, "coef_"):
         binary = len(model.classes_) == 2
@@ -43,7 +43,7 @@ def fitted_module(model: Any) -> nn.Module | None:
 def _linear(weight: Any, bias: Any, binary: bool) -> nn.Linear:
     weight, bias = np.asarray(weight, dtype=np.float64), np.asarray(bias, dtype=np.float64)
     if binary:
-        weight, bias = np.concatenate([0 * weight, weight]), np.concatenate([0 * bias, bias])
+        weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
     layer = nn.Linear(weight.shape[1], weight.shape[0]).to(torch.float64)
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(weight.copy()))

@@ -17,6 +17,7 @@ INNERMOST = 2
 AT_ONCE = 64  # pieces cut in a round
 MOST_COLUMNS, MOST_RELUS = 64, 400
 ROUNDS, CUTS = 12, 8  # of each person's own worst pieces
+SLACK = 0.02  # of lam * eps
 PEOPLE = 24  # tuning people whose worst pieces are cut
 
 
@@ -24,6 +25,7 @@ PEOPLE = 24  # tuning people whose worst pieces are cut
 class Local:
     problem: Problem
     pieces: Pieces | None  # None: shells alone
+    slack: float = 0.0  # less than this above the bound near a person is not worth any work
 
     @torch.no_grad()
     def upper(self, x: Tensor, lam: float) -> Tensor:
@@ -33,9 +35,9 @@ class Local:
 
     def _upper(self, x: Tensor, lam: float) -> Tensor:
         near, inner, alone = around(self.problem, x, lam)
-        rows = (alone > 1.01 * near).nonzero()[:, 0]
+        rows = (alone > 1.01 * near + self.slack).nonzero()[:, 0]
         if self.pieces is not None and len(rows):
-            views = _views(self.problem, x[rows], lam, inner[rows], near[rows])
+            views = _views(self.problem, x[rows], lam, inner[rows], near[rows] + self.slack, stages=3)
             far = Refinement(self.problem.layers, self.pieces).upper(views, ROUNDS, CUTS)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
         return alone + 1e-9 * alone.abs() + 1e-13 * self.problem.f(x).square().sum(1)  # rounding
@@ -49,8 +51,8 @@ def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Ten
     return near, radii(problem)[count], running[:, -1].clone()
 
 
-def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, near: Tensor) -> Views:
-    return Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), lam, inner, 1.01 * near)
+def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, near: Tensor, stages: int = 2) -> Views:
+    return Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), lam, inner, 1.01 * near, stages)
 
 
 def can_be_cut(problem: Problem) -> bool:
@@ -74,11 +76,12 @@ def cut(
     x = x[:PEOPLE]
     pieces = whole(problem)
     near, inner, _ = around(problem, x, lam)
-    views = _views(problem, x, lam, inner, near)
+    slack = SLACK * lowest * eps
+    views = _views(problem, x, lam, inner, near + slack)
     values = views.values(pieces)
     try:
         while len(pieces) < most:
-            over = (values - near[:, None]).clamp(min=0)
+            over = (values - near[:, None] - slack).clamp(min=0)
             worth = over.sum(0) * (pieces.relu_loss.amax(1) > 0)
             count = min(AT_ONCE, int((worth > 0).sum()))
             if progress is not None:
@@ -89,7 +92,7 @@ def cut(
                     break
                 lam = max(0.8 * lam, lowest)
                 near, inner, _ = around(problem, x, lam)
-                views = _views(problem, x, lam, inner, near)
+                views = _views(problem, x, lam, inner, near + slack)
                 values = views.values(pieces)
                 continue
             chosen = worth.topk(count).indices
@@ -101,7 +104,7 @@ def cut(
             pieces = Pieces.join([pieces[kept], new])
     except KeyboardInterrupt:
         pass
-    return Local(problem, pieces)
+    return Local(problem, pieces, slack)
 
 
 @torch.no_grad()

@@ -169,23 +169,28 @@ class _Trial:
 
 def _trials(problem: Problem, dual: Solver | None, local: Local, x: Tensor, eps: float, lowest: float) -> list[_Trial]:
     """What each kind of bound, and both together, give on tuning people at several lam."""
-    trials = []
-    if dual is not None:
-        m = dual.m
-        for factor in (1.0, 1.1, 1.4):
-            solver = Solver(problem, Multipliers(m.lam * factor, m.eta, m.gam, m.th))
-            lam = float(solver.m.lam)
-            by_dual, by_local = bracket(solver, x, rounds=3).upper, local.upper(x, lam)
-            both, alone = torch.minimum(by_dual, by_local).mean(), by_dual.mean()
-            trials.append(_Trial(lam, float(lam * eps + alone), solver, False))
-            if both < WORTH * alone:
-                trials.append(_Trial(lam, float(lam * eps + both), solver, True))
-    lam = shells_lam(problem, x, eps, lowest) if local.pieces is None else lowest
-    for _ in range(8):
+    trials: list[_Trial] = []
+    by_shells = shells_lam(problem, x, eps, lowest)
+    trials.append(_Trial(by_shells, float(by_shells * eps + local.upper(x, by_shells).mean()), None, True))
+    lam = by_shells / 1.12 if local.pieces is None else lowest
+    for _ in range(12):
         trials.append(_Trial(lam, float(lam * eps + local.upper(x, lam).mean()), None, True))
-        if len(trials) > 2 and trials[-1].objective > 1.3 * min(trial.objective for trial in trials):
-            break
-        lam *= 1.15
+        if trials[-1].objective > 1.05 * min(trial.objective for trial in trials):
+            break  # convex in lam
+        lam *= 1.12
+    least = min(trial.objective for trial in trials)
+    for factor in (1.0, 1.1, 1.4) if dual is not None else ():
+        assert dual is not None
+        solver = Solver(problem, Multipliers(dual.m.lam * factor, dual.m.eta, dual.m.gam, dual.m.th))
+        lam = float(solver.m.lam)
+        by_dual = bracket(solver, x, rounds=3).upper
+        alone = float(lam * eps + by_dual.mean())
+        if lam * eps > least or alone > 2 * least:
+            continue
+        trials.append(_Trial(lam, alone, solver, False))
+        both = float(lam * eps + torch.minimum(by_dual, local.upper(x, lam)).mean())
+        if both < WORTH * alone:
+            trials.append(_Trial(lam, both, solver, True))
     return trials
 
 

@@ -17,6 +17,7 @@ from evenhand.bounds.linear import relaxation
 from evenhand.bounds.problem import Problem
 
 CHORDS = 6
+STAGES = ((1.0, 40), (0.1, 60), (0.1, 300))  # how far around the worst interval, and how many steps
 
 AT_ONCE = 16  # people
 PAIRS = 2048  # (person, piece) pairs looked at together
@@ -204,6 +205,7 @@ class Views:
     lam: float
     inner: Tensor  # (n,)
     enough: Tensor  # (n,)
+    stages: int = 2  # how often a pair that is not yet below what is enough is worked on again
 
     def values(self, pieces: Pieces) -> Tensor:
         """sup of d_Y - lam * d_X over each piece outside d_X < inner^2, at most: (n, m)."""
@@ -227,11 +229,13 @@ class Views:
             at_x = c[piece] + (a * x).sum(1) - sense * self.f_x[person]
             top = (at_x + torch.where(a > 0, a * high, a * low).sum(-1)).clamp(min=0)
             quick = top.square() - self.lam * cost
-            for rows in (quick > enough).nonzero()[:, 0].split(PAIRS):
+            open_ = (quick > enough).nonzero()[:, 0]
+            for start in range(0, len(open_), PAIRS):
+                rows = open_[start : start + PAIRS]
                 side = pieces.side[piece[rows]]
                 offset = pieces.offset[piece[rows]] + (side @ x[rows][..., None])[..., 0]
                 pair = _Pair(a[rows], at_x[rows], top[rows], low[rows], high[rows], side, offset, self.weight, self.lam)
-                quick[rows] = torch.minimum(quick[rows], pair.upper(inner[rows], enough[rows]))
+                quick[rows] = torch.minimum(quick[rows], pair.upper(inner[rows], enough[rows], self.stages))
             value = torch.maximum(value, quick)
         return value
 
@@ -322,11 +326,11 @@ class _Pair:
             setattr(other, name, getattr(self, name)[rows])
         return other
 
-    def upper(self, inner: Tensor, enough: Tensor) -> Tensor:
+    def upper(self, inner: Tensor, enough: Tensor, stages: int) -> Tensor:
         edges = self.top[:, None] * torch.arange(CHORDS + 1, dtype=torch.float64) / CHORDS
         each, b = self._intervals(edges, None, inner, 15)
         best = each.amax(1)
-        for zoom in (1.0, 0.1):
+        for zoom, iterations in STAGES[:stages]:
             rows = (best > enough).nonzero()[:, 0]
             if len(rows) == 0:
                 break
@@ -335,7 +339,7 @@ class _Pair:
             around = centre + zoom / CHORDS * self.top[rows, None] * AROUND
             finer = torch.cat([edges[rows], around.clamp(min=0)], 1).minimum(self.top[rows, None]).sort(1).values
             start = b[rows].gather(1, worst[..., None].expand(-1, -1, b.shape[2])).expand(-1, finer.shape[1] - 1, -1)
-            some, b_some = self[rows]._intervals(finer, start, inner[rows], 40)
+            some, b_some = self[rows]._intervals(finer, start, inner[rows], iterations)
             best[rows] = torch.minimum(best[rows], some.amax(1))
             each, edges = _wide(each, some, rows, len(best)), _wide(edges, finer, rows, len(best))
             b = _wide(b, b_some, rows, len(best))
@@ -351,7 +355,7 @@ class _Pair:
         if b is None:
             b = torch.zeros(*slope.shape, q, dtype=torch.float64)
         curve = self.lam * self.weight
-        y, momentum = b, 1.0
+        y, momentum = b, torch.ones(*b.shape[:2], 1, dtype=torch.float64)
         for k in range(iterations + 1):
             g = g0 + y @ self.side
             free = torch.where(g > 0, high, low)
@@ -362,7 +366,9 @@ class _Pair:
             if k == iterations or q == 0:
                 break
             new = (y - (move @ self.side.transpose(1, 2) + self.offset[:, None]) / q).clamp(min=0)
-            later = (1 + (1 + 4 * momentum * momentum) ** 0.5) / 2
+            against = ((y - new) * (new - b)).sum(-1, keepdim=True) > 0  # momentum that points uphill starts anew
+            momentum = torch.where(against, 1.0, momentum)
+            later = (1 + (1 + 4 * momentum.square()).sqrt()) / 2
             y = (new + (momentum - 1) / later * (new - b)).clamp(min=0)
             b, momentum = new, later
         half = 0.5 * curve  # half of the price by distance, half by the inner radius

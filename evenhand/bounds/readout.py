@@ -60,3 +60,23 @@ def readout(output_distance: OutputDistance, layers: list[Layer]) -> Readout:
             f"{getattr(output_distance, '__name__', output_distance)}; audit() takes any output distance"
         )
     return Readout([*layers[:-1], Layer(change(weight), change(bias))], name, bounded)
+
+
+def tree_readout(output_distance: OutputDistance, k: int, classifier: bool) -> tuple[Readout, float]:
+    """The readout of a tree ensemble with k outputs, and the scale at which it reads |h(x) - h(x')|^2.
+
+    Two classes are one log-odds f, the logits (-f/2, f/2): their mean squared change is (df)^2 / 4.
+    """
+    binary = classifier and k == 1
+    if output_distance is mean_squared_logits:
+        return Readout([], "mean squared logits", False), 0.25 if binary else 1 / k
+    if output_distance is squared_error:
+        return Readout([], "squared error", False), 0.5 if binary else 1.0
+    if output_distance is absolute_probability and binary:
+        return Readout([], "|p - p'|", True), 1 / 16
+    if output_distance is total_variation and classifier:
+        return Readout([], "total variation", True), 1 / 16 if binary else 1 / 8
+    raise CannotCertify(
+        "upper bounds of tree ensembles exist for mean_squared_logits, squared_error, total_variation and, for two "
+        f"classes, absolute_probability; got {getattr(output_distance, '__name__', output_distance)}; audit() takes any"
+    )

@@ -24,7 +24,8 @@ from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
-from evenhand.bounds.readout import Readout, readout
+from evenhand.bounds.readout import Readout, readout, tree_readout
+from evenhand.bounds.trees import bound_trees, suggestions
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
 from evenhand.certify.people import Known
@@ -37,6 +38,7 @@ from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged
 from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, plan
 from evenhand.variations import Variations
 
@@ -57,7 +59,7 @@ class _Effort(NamedTuple):
 
 class _Prepared(NamedTuple):
     judged: Judged
-    problem: Problem
+    problem: Geometry
     readout: Readout
     attack: Attack
     bound: Bound
@@ -219,6 +221,8 @@ def _prepare(
 ) -> _Prepared:
     check_statement(eps, 0.5)
     judged = Judged.of(model)
+    if judged.ensemble is not None:
+        return _prepare_trees(judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
     layers = affine_layers(judged.module if judged.module is not None else model)
     metric = fair_metric if fair_metric is not None else judged.fair_metric
     if metric is None:
@@ -249,6 +253,32 @@ def _prepare(
         progress=say,
     )
     return _Prepared(judged, problem, read, attack, bound, x, lams)
+
+
+def _prepare_trees(
+    judged: Judged,
+    x_tune: Any,
+    fair_metric: FairMetric | None,
+    eps: float,
+    bounds: Any,
+    output_distance: OutputDistance,
+    effort: _Effort,
+) -> _Prepared:
+    ensemble = judged.ensemble
+    assert ensemble is not None
+    metric = fair_metric if fair_metric is not None else judged.fair_metric
+    if metric is None:
+        raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
+    box = Box.of(bounds if bounds is not None else judged.bounds, ensemble.d)
+    read, scale = tree_readout(output_distance, ensemble.outputs, judged.classes is not None)
+    x = judged.encode(x_tune)
+    check_inside(box, x)
+    x = x[torch.from_numpy(shuffled(len(x)))]
+    geometry = Geometry(metric, box)
+    bound = bound_trees(ensemble, geometry, x[: effort.tune_rows], eps, scale)
+    suggest = suggestions(ensemble, geometry)
+    attack = Attack(judged.outputs, geometry, output_distance, False, x[:256], by_structure=suggest)
+    return _Prepared(judged, geometry, read, attack, bound, x, [bound.lam])
 
 
 def _trained_multipliers(model: Any) -> Multipliers | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand.estimators.adversarial import AdversarialClassifier
+    from evenhand.estimators.boosting import SenSeIBoostingClassifier, SenSeIBoostingRegressor
     from evenhand.estimators.clp import CLPClassifier, CLPRegressor
     from evenhand.estimators.cocl import CoCLClassifier
     from evenhand.estimators.erm import ERMClassifier
@@ -27,11 +28,14 @@ __all__ = [
     "ProjectClassifier",
     "SenSRClassifier",
     "SenSRRegressor",
+    "SenSeIBoostingClassifier",
+    "SenSeIBoostingRegressor",
     "SenSeIClassifier",
     "SenSeIRegressor",
 ]
 _HOMES = {
     "adversarial": ("AdversarialClassifier",),
+    "boosting": ("SenSeIBoostingClassifier", "SenSeIBoostingRegressor"),
     "clp": ("CLPClassifier", "CLPRegressor"),
     "cocl": ("CoCLClassifier",),
     "erm": ("ERMClassifier",),

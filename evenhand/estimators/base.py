@@ -24,7 +24,7 @@ from evenhand.estimators.checks import check_parameters
 from evenhand.estimators.inputs import check_frame, learn_metric, plain_table, tensor_of
 from evenhand.estimators.source import Source, Streamed, Targets, class_targets, from_arrays, number_targets
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.objectives.batch import Loss, Objective, squared_loss
+from evenhand.objectives.batch import Objective, squared_loss
 from evenhand.regularizer import PricedSearch
 from evenhand.search.mode import mode_free
 from evenhand.training.loop import History, Progress, train
@@ -63,11 +63,11 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
     progress: bool = False
 
     # Parameters of some methods only, as the others have them.
-    fair_metric = None
-    bounds = "data"
+    fair_metric = None  # type: Any
+    bounds = "data"  # type: Any
     warm_up = 0.0
     quiet_start = False
-    _loss = None
+    _loss = None  # type: Any
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         raise NotImplementedError
@@ -106,7 +106,12 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         generator = torch.Generator(self.device).manual_seed(seed)
         rows = source.rows(self.validation_fraction, self.patience, generator)
         self._align(objective, rows.order)
-        given = {"batch_size": self.batch_size, "lr": self.lr, "warm_up": self.warm_up, "optimizer": self._optimizer()}
+        given: dict[str, Any] = {
+            "batch_size": self.batch_size,
+            "lr": self.lr,
+            "warm_up": self.warm_up,
+            "optimizer": self._optimizer(),
+        }
         given |= {"patience": self.patience, "validation": rows.validation, "steps": steps}
         given |= {"progress": self._progress(), **self._checkpointing(), **rows.settings}
         return train(self.module_, objective, *rows.data, generator=generator, **given)
@@ -242,7 +247,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
         targets = class_targets(self, source)
         return self._fit(source, targets)
 
-    @available_if(_needs_rows_only)
+    @available_if(_needs_rows_only)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """A tenth of ``steps`` on these rows, from where the last call ended; the first call needs all ``classes``
         unless y holds them. The metric and the network are those of the first call, the domain that of each."""
@@ -273,7 +278,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
 class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
     """Regression: targets are standardised for training, ``module_`` gives predictions in the original unit, (n, 1)."""
 
-    _loss: Loss | None = staticmethod(squared_loss)
+    _loss = staticmethod(squared_loss)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X (numbers; frame or array) and numeric targets; ``sensitive_features`` as for classifiers."""

@@ -39,7 +39,7 @@ class CLPMethod(NeuralEstimator):
             self.__dict__.pop("_given"), self.__dict__.pop("_training_variations", None)
 
     def _learn_more(self, source: Any) -> None:
-        given = self._given if self._given is not None else self.variations
+        given: Any = self._given if self._given is not None else self.variations
         by_rule = callable(given) and not isinstance(given, Variations)
         variations = given(source.X) if by_rule else given
         if variations is None:

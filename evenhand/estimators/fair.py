@@ -80,9 +80,11 @@ class SenSeIMethod(Searching):
         if self.bounds_ is None:
             raise ValueError("certified fine-tuning needs bounds, within which R(h) is finite; or leave certified=None")
         rows = source.rows(0.0, None, torch.Generator(self.device).manual_seed(seed))
+        x, y = rows.data if len(rows.data) == 2 else (rows.data[0], None)
         self.multipliers_ = certified_fine_tune(
             self.module_,
-            *(rows.data if len(rows.data) == 2 else (rows.data[0], None)),
+            x,
+            y,
             self.fair_metric_,
             self.eps,
             self.bounds_,

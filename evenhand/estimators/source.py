@@ -35,9 +35,14 @@ class Rows(NamedTuple):
 class Source(Protocol):
     """Everything a fit asks of its data."""
 
-    X: Any  # what a learner of a metric is given: the user's frame or array, or a stream of arrays
     sensitive_features: Any
-    d: int
+
+    @property
+    def X(self) -> Any:
+        """What a learner of a metric is given: the user's frame or array, or a stream of arrays."""
+
+    @property
+    def d(self) -> int: ...
 
     def box(self, given: Any, fair_metric: FairMetric) -> Box | None: ...
 
@@ -108,8 +113,8 @@ class Arrays:
             draws = torch.rand(HELD_OUT_DRAWS, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
             some = held[torch.searchsorted(mass, draws * mass[-1], right=True).clamp(max=len(held) - 1)]
             validation = self.x[some], self.y[some]
-        weight = None if self.weight is None else self.weight[kept]
-        settings = {"balanced": self.balanced, "sample_weight": weight}
+        sample_weight = None if self.weight is None else self.weight[kept]
+        settings = {"balanced": self.balanced, "sample_weight": sample_weight}
         return Rows((self.x[kept], self.y[kept]), kept, validation, settings)
 
 

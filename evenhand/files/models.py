@@ -67,6 +67,8 @@ def save(model: Any, path: str | os.PathLike[str], metadata: dict[str, Any] | No
         raise TypeError(
             f"save takes an estimator of evenhand, or a Pipeline that ends in one; got {type(estimator).__name__}"
         )
+    if hasattr(estimator, "ensemble_"):
+        raise TypeError("boosted trees have no file format yet; networks do")
     if not hasattr(estimator, "module_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted yet; call fit before save")
     document, tensors = _write_estimator(estimator)

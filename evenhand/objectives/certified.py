@@ -142,7 +142,8 @@ class Certified(Objective):
         bound = self.regularizer(model, some)
         loss = self.plain(model, batch)
         self.last = {"loss": loss.detach(), "bound": bound.detach()}
-        return loss + self.rho * bound.to(loss)
+        value: Tensor = loss + self.rho * bound.to(loss)
+        return value
 
 
 def _largest(value: Tensor, n: int, count: int) -> Tensor:

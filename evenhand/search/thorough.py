@@ -137,6 +137,9 @@ def _search(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> _Found:
         found.add(family)
         gain = worth(found.d_y[:, before:], found.d_x[:, before:], lam)
         first.append(found.take(before + gain.topk(min(_each(attack), gain.shape[1]), dim=1).indices))
+    for price in lams:
+        if attack.by_structure is not None and price < torch.inf:
+            found.add(attack.by_structure(x, price))
     first.append(found.best(lam, 2))
     found.thin(lam, eps)
     if attack.stepwise:

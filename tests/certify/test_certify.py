@@ -184,7 +184,7 @@ def test_models_that_cannot_be_certified_are_refused_with_the_reason():
         def forward(self, x):
             return super().forward(x) ** 2
 
-    with pytest.raises(CannotCertify, match="forward of its own"):
+    with pytest.raises(CannotCertify, match="holds pow"):
         certify(Shifted(nn.Linear(3, 2)), net_people(60), NET_METRIC, EPS, NET_BOX)
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     with pytest.raises(CannotCertify, match=r"Tanh; audit\(\) gives a lower bound"):

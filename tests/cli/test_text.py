@@ -34,6 +34,7 @@ def test_swaps_shows_what_would_change(comments, invoke):
     assert "which column holds the texts?" in wrong.stderr
 
 
+@pytest.mark.slow
 @needs_encoder
 def test_train_predict_and_audit(comments, tmp_path, invoke, monkeypatch):
     monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path / "cache"))

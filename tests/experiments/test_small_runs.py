@@ -101,3 +101,11 @@ def test_the_encoder_keeps_nine_tenths_of_its_throughput():
     measured = json.loads((EXPERIMENTS / "results" / "encoder_throughput.json").read_text())
     assert measured["ratio"] >= 0.9
     assert measured["rounds"] >= 5
+
+
+@pytest.mark.skipif(not (STAND_INS / "public_nets").exists(), reason="needs the public networks in ../shared/data")
+def test_certify_public(tmp_path):
+    data = str(STAND_INS / "public_nets")
+    run("certify_public", tmp_path, "--data", data, "--nets", "gc-4", "--n", "5", "--eps", "0.01")
+    (row,) = pd.read_csv(tmp_path / "certify_public.csv").to_dict("records")
+    assert 0 <= row["r_low"] <= row["r_high"]

@@ -202,3 +202,14 @@ def test_a_frozen_first_layer_stays_without_gradient():
     FairRegularizer(metric)(model, x).backward()
     assert model[0].weight.grad is None
     assert model[2].weight.grad is not None
+
+
+def test_an_empty_batch_teaches_nothing_about_a_model():
+    """Under several ranks one may have no rows; the next batch must still be looked at."""
+    model, x, _ = ready("overwriting tail")
+    ModelView(model, x[:0])
+    assert ModelView(model, x).cut is None
+    other, _, _ = ready("tanh")
+    assert ModelView(other, x).cut is not None
+    other[1] = Overwriting()  # a model that was changed is looked at again
+    assert ModelView(other, x).cut is None

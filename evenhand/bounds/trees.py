@@ -1,0 +1,153 @@
+"""The bound of a tree ensemble: branch and bound over boxes of thresholds, behind the interface of all bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenhand.bounds.bound import Bracket
+from evenhand.domain import Box, FreeBox
+from evenhand.dual.pool import Pool
+from evenhand.ensembles.trees import TreeEnsemble
+from evenhand.ensembles.worst_case import People, worst_case
+from evenhand.search.geometry import Geometry
+
+Array = NDArray[np.float64]
+
+
+def people(geometry: Geometry) -> People:
+    """Dom and d_X as the arrays that the branch and bound takes."""
+    box: Box = geometry.box
+    discrete, block = np.zeros(box.d, bool), np.full(box.d, -1, np.int32)
+    if isinstance(box, FreeBox):  # the ranges of its columns hold it, and more: the bound stays sound
+        return People(box.low.numpy(), box.high.numpy(), discrete, block, geometry.sigma.numpy())
+    discrete[list(box.binary)] = True
+    for b, columns in enumerate(box.blocks):
+        discrete[list(columns)], block[list(columns)] = True, b
+    return People(box.low.numpy(), box.high.numpy(), discrete, block, geometry.sigma.numpy())
+
+
+@dataclass(frozen=True)
+class TreeBound:
+    """A ``Bound`` of d_Y = scale * |h(x) - h(x')|^2 for an ensemble h; for two classes h is the log-odds."""
+
+    ensemble: TreeEnsemble
+    people: People
+    lam: float
+    largest: float
+    everywhere: float
+    scale: float
+    threshold: float = 0.0  # a score above it is a yes
+    exact: bool = True  # Dom is the box that is searched; otherwise it lies inside, and what is found may not be in it
+    boxes: int = 2000
+    floor: float = 0.0  # a bracket this narrow is closed: a share of the mean on tuning people
+
+    def upper(self, x: Tensor) -> Bracket:
+        rows = x.numpy()
+        found = worst_case(
+            self.ensemble, self.people, rows, lam=self.lam, scale=self.scale, boxes=self.boxes, floor=self.floor
+        )
+        if not self.exact:
+            return Bracket(torch.zeros(len(x), dtype=torch.float64), torch.from_numpy(found.upper), x.clone())
+        upper = np.maximum(np.minimum(found.upper, self.largest), found.lower)
+        return Bracket(torch.from_numpy(found.lower), torch.from_numpy(upper), torch.from_numpy(found.witness))
+
+    def near(self, x: Tensor, eps: float) -> Tensor:
+        found = worst_case(self.ensemble, self.people, x.numpy(), radius=eps, scale=self.scale, boxes=self.boxes)
+        return torch.from_numpy(found.upper)
+
+    def decided(self, x: Tensor, eps: float) -> Tensor:
+        low, high = self.score_range(x, eps)
+        if self.ensemble.outputs > 2:
+            return low > 0
+        score = torch.from_numpy(_scores(self.ensemble, x.numpy()))
+        return torch.where(score > self.threshold, low > self.threshold, high <= self.threshold)
+
+    def score_range(self, x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        rows, k = x.numpy(), self.ensemble.outputs
+        h = self.ensemble(rows)
+        if k <= 2:
+            weights = np.ones(1) if k == 1 else np.array([-1.0, 1.0])
+            score = h @ weights
+            return torch.from_numpy(score - self._most(rows, -weights, eps)), torch.from_numpy(
+                score + self._most(rows, weights, eps)
+            )
+        own = h.argmax(1)
+        low, high = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
+        for c in range(k):
+            for other in range(k):
+                mine = own == c
+                if other != c and mine.any():
+                    weights = np.zeros(k)
+                    weights[c], weights[other] = 1.0, -1.0
+                    score = h[mine] @ weights
+                    low[mine] = np.minimum(low[mine], score - self._most(rows[mine], -weights, eps))
+                    high[mine] = np.minimum(high[mine], score + self._most(rows[mine], weights, eps))
+        return torch.from_numpy(low), torch.from_numpy(high)
+
+    def _most(self, x: Array, weights: Array, eps: float) -> Array:
+        return worst_case(self.ensemble, self.people, x, radius=eps, weights=weights, boxes=self.boxes).upper
+
+
+def _scores(ensemble: TreeEnsemble, x: Array) -> Array:
+    h = ensemble(x)
+    return h[:, 0] if h.shape[1] == 1 else h[:, 1] - h[:, 0]
+
+
+def bound_trees(
+    ensemble: TreeEnsemble, geometry: Geometry, x_tune: Tensor, eps: float, scale: float, boxes: int = 2000
+) -> TreeBound:
+    """Chooses lam on tuning people: the minimiser of their own dual, found from the branch and bound's witnesses."""
+    arrays, rows = people(geometry), x_tune.numpy()
+    d_y, d_x = np.zeros((len(rows), 1)), np.zeros((len(rows), 1))
+    at_x, lam = ensemble(rows), 1.0
+    for round_ in range(6):
+        found = worst_case(ensemble, arrays, rows, lam=lam, scale=scale, boxes=min(boxes, 200), tolerance=0.05)
+        move = found.witness - rows
+        more_y = scale * ((ensemble(found.witness) - at_x) ** 2).sum(1)
+        more_x = np.maximum(((move @ arrays.sigma) * move).sum(1), 0.0)
+        d_y, d_x = np.column_stack([d_y, more_y]), np.column_stack([d_x, more_x])
+        pool = Pool()
+        pool.add(d_y, d_x)
+        best = pool.minimise(eps).lam
+        lam = max(best, 1e-12) * (1.0 if round_ % 2 else 1.3)
+    widest = 0.0
+    for k in range(ensemble.outputs):
+        weights = np.eye(ensemble.outputs)[k]
+        ends = [
+            worst_case(ensemble, arrays, rows[:1], weights=sign * weights, boxes=boxes).upper[0] for sign in (1.0, -1.0)
+        ]
+        widest += scale * float(ends[0] + ends[1]) ** 2
+    exact = not isinstance(geometry.box, FreeBox)
+    trial = TreeBound(ensemble, arrays, best, widest, best * eps + widest, scale, exact=exact, boxes=boxes)
+    choices = []
+    for factor in (0.7, 1.0, 1.4, 2.0):
+        at = replace(trial, lam=best * factor, boxes=min(boxes, 500))
+        choices.append((at.lam * eps + float(at.upper(x_tune).upper.mean()), at.lam))
+    value, lam = min(choices)
+    return replace(trial, lam=lam, everywhere=lam * eps + widest, floor=0.01 * value)
+
+
+def suggestions(
+    ensemble: TreeEnsemble, geometry: Geometry, boxes: int = 60
+) -> Callable[[Tensor, float], Tensor] | None:
+    """For the audit: where a short branch and bound finds the largest d_Y - lam * d_X, (n, d), lam -> (n, 1, d).
+
+    None without numba, where it would take too long.
+    """
+    if find_spec("numba") is None:
+        return None
+    arrays = people(geometry)
+    scale = 0.25 if ensemble.outputs == 1 else 1 / ensemble.outputs
+
+    def suggest(x: Tensor, lam: float) -> Tensor:
+        found = worst_case(ensemble, arrays, x.numpy(), lam=lam, scale=scale, boxes=boxes, tolerance=0.02)
+        return geometry.box.round(torch.from_numpy(found.witness))[:, None]
+
+    return suggest

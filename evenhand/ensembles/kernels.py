@@ -1,0 +1,239 @@
+"""The compiled kernels: values, ranges and worst cases of trees. numba where it is installed; plain Python, the same
+results and far slower, where it is not. Imported where they are used, because numba takes a second to load."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+try:
+    import numba
+except ImportError:
+    numba = None  # type: ignore[assignment]
+
+SLACK = 1e-9  # relative, for the rounding of sums
+
+
+def compiled(function: F) -> F:
+    """The function as machine code, compiled at its first call and kept on disk."""
+    made: Any = function if numba is None else numba.njit(cache=True)(function)
+    return made  # type: ignore[no-any-return]
+
+
+@compiled
+def evaluate(x, trees, missing_left, total):
+    """Adds every tree's value to ``total``; a stack of (node, weight) holds the branches that soft splits open."""
+    feature, threshold, width, left, right, value, root, output = trees
+    stack = np.empty(4096, np.int32)
+    weights = np.empty(4096)
+    for i in range(x.shape[0]):
+        for t in range(root.shape[0]):
+            stack[0], weights[0], top = root[t], 1.0, 1
+            while top > 0:
+                top -= 1
+                node, weight = stack[top], weights[top]
+                while feature[node] >= 0:
+                    v = x[i, feature[node]]
+                    if np.isnan(v):
+                        node = left[node] if missing_left[node] else right[node]
+                        continue
+                    w = width[node]
+                    if w > 0:
+                        g = (v - threshold[node] + w) / (2 * w)
+                        if 0 < g < 1:
+                            stack[top], weights[top] = right[node], weight * g
+                            top += 1
+                            node, weight = left[node], weight * (1 - g)
+                        else:
+                            node = left[node] if g <= 0 else right[node]
+                    else:
+                        node = left[node] if v <= threshold[node] else right[node]
+                total[i, output[t]] += weight * value[node]
+
+
+@compiled
+def _add_weights(row, sign, trees, missing_left, stack, weights, of_node, touched, count):
+    """Adds sign * the weight with which the row reaches each leaf of the tree at node 0; counts the leaves touched."""
+    feature, threshold, width, left, right, value, root, output = trees
+    stack[0], weights[0], top = 0, 1.0, 1
+    while top > 0:
+        top -= 1
+        node, weight = stack[top], weights[top]
+        while feature[node] >= 0:
+            v, w = row[feature[node]], width[node]
+            if np.isnan(v):
+                node = left[node] if missing_left[node] else right[node]
+            elif w > 0:
+                share = (v - threshold[node] + w) / (2 * w)
+                if 0 < share < 1:
+                    stack[top], weights[top] = right[node], weight * share
+                    top += 1
+                    node, weight = left[node], weight * (1 - share)
+                else:
+                    node = left[node] if share <= 0 else right[node]
+            else:
+                node = left[node] if v <= threshold[node] else right[node]
+        of_node[node] += sign * weight
+        touched[count] = node
+        count += 1
+    return count
+
+
+@compiled
+def leaf_sums(x, trees, missing_left, gradient, curvature, worst, strength, g, c):
+    """For each leaf of one tree, with w its weight: sum of w * gradient, and of w * curvature plus, over the pairs of a
+    row with its worst version, strength * (w(x) - w(x'))^2."""
+    stack, weights = np.empty(4096, np.int32), np.empty(4096)
+    nodes = trees[0].shape[0]
+    of_node, touched = np.zeros(nodes), np.empty(2 * nodes + 2, np.int64)
+    for i in range(x.shape[0]):
+        count = _add_weights(x[i], 1.0, trees, missing_left, stack, weights, of_node, touched, 0)
+        for t in range(count):
+            node = touched[t]
+            g[node] += of_node[node] * gradient[i]
+            c[node] += of_node[node] * curvature[i]
+        if i < worst.shape[0]:
+            count = _add_weights(x[worst[i]], -1.0, trees, missing_left, stack, weights, of_node, touched, count)
+            for t in range(count):
+                node = touched[t]
+                c[node] += strength[i] * of_node[node] * of_node[node]
+                of_node[node] = 0.0  # a leaf touched twice counts once
+        for t in range(count):
+            of_node[touched[t]] = 0.0
+
+
+@compiled
+def range_of_trees(
+    lo,
+    hi,
+    trees,
+    base,
+    low_out,
+    high_out,
+    spread,
+    pull,
+    fall,
+    rise,
+):
+    """Smallest and largest value of each output over the box, trees apart; for each column how much its open splits
+    matter (``spread``), with the mean place of them (``pull``); and bounds of each output's partial derivatives from
+    the soft splits, ``fall`` <= dh_k/dx_j <= ``rise``.
+
+    Each tree is walked once in post-order with an explicit stack, on which the range of the path's weight travels.
+    """
+    feature, threshold, width, left, right, value, root, output = trees
+    stack = np.empty(512, np.int32)
+    state = np.empty(512, np.int8)
+    least, most = np.empty(512), np.empty(512)
+    bottom = np.empty(512)
+    top_of = np.empty(512)
+    fall[:] = 0.0
+    rise[:] = 0.0
+    for k in range(base.shape[0]):
+        low_out[k] = base[k]
+        high_out[k] = base[k]
+    for j in range(lo.shape[0]):
+        spread[j] = 0.0
+        pull[j] = 0.0
+    for t in range(root.shape[0]):
+        size, values = 0, 0
+        stack[0], state[0], size = root[t], 0, 1
+        least[0], most[0] = 1.0, 1.0
+        while size > 0:
+            node, now = stack[size - 1], state[size - 1]
+            j = feature[node]
+            if j < 0:
+                bottom[values] = value[node]
+                top_of[values] = value[node]
+                values += 1
+                size -= 1
+                continue
+            w = width[node]
+            if w > 0:
+                g_low = min(max((lo[j] - threshold[node] + w) / (2 * w), 0.0), 1.0)
+                g_high = min(max((hi[j] - threshold[node] + w) / (2 * w), 0.0), 1.0)
+            else:
+                g_low = 0.0 if lo[j] <= threshold[node] else 1.0
+                g_high = 0.0 if hi[j] <= threshold[node] else 1.0
+            if now == 0:
+                state[size - 1] = 1
+                if g_low < 1.0:
+                    stack[size], state[size] = left[node], 0
+                    least[size], most[size] = least[size - 1] * (1 - g_high), most[size - 1] * (1 - g_low)
+                    size += 1
+                else:
+                    bottom[values], top_of[values] = 0.0, 0.0
+                    values += 1
+                continue
+            if now == 1:
+                state[size - 1] = 2
+                if g_high > 0.0:
+                    stack[size], state[size] = right[node], 0
+                    least[size], most[size] = least[size - 1] * g_low, most[size - 1] * g_high
+                    size += 1
+                else:
+                    bottom[values], top_of[values] = 0.0, 0.0
+                    values += 1
+                continue
+            size -= 1
+            values -= 1
+            right_low, right_high = bottom[values], top_of[values]
+            left_low, left_high = bottom[values - 1], top_of[values - 1]
+            if g_low == 1.0:
+                bottom[values - 1], top_of[values - 1] = right_low, right_high
+            elif g_high == 0.0:
+                pass
+            else:
+                a = (1 - g_low) * left_high + g_low * right_high
+                b = (1 - g_high) * left_high + g_high * right_high
+                top_of[values - 1] = max(a, b)
+                a = (1 - g_low) * left_low + g_low * right_low
+                b = (1 - g_high) * left_low + g_high * right_low
+                bottom[values - 1] = min(a, b)
+                if g_high > g_low:
+                    matters = (g_high - g_low) * (max(left_high, right_high) - min(left_low, right_low))
+                    spread[j] += matters
+                    place = min(max(threshold[node], lo[j]), hi[j])
+                    if w > 0 and (threshold[node] <= lo[j] or threshold[node] >= hi[j]):
+                        place = (lo[j] + hi[j]) / 2
+                    pull[j] += matters * place
+                    if w > 0:
+                        inside = lo[j] >= threshold[node] - w and hi[j] <= threshold[node] + w
+                        flat = least[size] / (2 * w) if inside else 0.0
+                        steep = most[size] / (2 * w)
+                        up, down = right_high - left_low, right_low - left_high
+                        rise[output[t], j] += steep * up if up > 0 else flat * up
+                        fall[output[t], j] += steep * down if down < 0 else flat * down
+        low_out[output[t]] += bottom[0]
+        high_out[output[t]] += top_of[0]
+
+
+@compiled
+def at_point(point, trees, base, out, stack, weights):
+    feature, threshold, width, left, right, value, root, output = trees
+    for k in range(base.shape[0]):
+        out[k] = base[k]
+    for t in range(root.shape[0]):
+        stack[0], weights[0], top = root[t], 1.0, 1
+        while top > 0:
+            top -= 1
+            node, weight = stack[top], weights[top]
+            while feature[node] >= 0:
+                v, w = point[feature[node]], width[node]
+                if w > 0:
+                    g = (v - threshold[node] + w) / (2 * w)
+                    if 0 < g < 1:
+                        stack[top], weights[top] = right[node], weight * g
+                        top += 1
+                        node, weight = left[node], weight * (1 - g)
+                    else:
+                        node = left[node] if g <= 0 else right[node]
+                else:
+                    node = left[node] if v <= threshold[node] else right[node]
+            out[output[t]] += weight * value[node]

@@ -1,0 +1,86 @@
+"""A sum of decision trees whose splits may be soft, as flat arrays.
+
+A split sends x to the right with weight g(x_j) = clip((x_j - threshold + width) / (2 width), 0, 1) and to the left
+with the rest; width 0 is the usual hard split, x_j <= threshold to the left. A tree's value is the sum of its leaves,
+each weighted by the product of the splits on its path: a continuous function where the widths are positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEnsemble:
+    """h(x) = base + sum of trees, (n, d) -> (n, K); node i is a leaf where ``feature[i]`` is -1."""
+
+    feature: Ints  # (nodes,)
+    threshold: Floats  # (nodes,)
+    width: Floats  # (nodes,) half the length of the ramp
+    left: Ints
+    right: Ints
+    value: Floats  # (nodes,) what a leaf adds
+    missing_left: NDArray[np.bool_]  # (nodes,) where a missing value goes
+    root: Ints  # (trees,)
+    output: Ints  # (trees,) to which of the K outputs a tree adds
+    base: Floats  # (K,)
+    d: int
+
+    @property
+    def trees(self) -> int:
+        return len(self.root)
+
+    @property
+    def outputs(self) -> int:
+        """K."""
+        return len(self.base)
+
+    def __call__(self, x: ArrayLike) -> Floats:
+        rows = np.ascontiguousarray(x, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.d:
+            raise ValueError(f"the ensemble was read for {self.d} features but x has shape {rows.shape}")
+        total = np.repeat(self.base[None], len(rows), 0)
+        from evenhand.ensembles.kernels import evaluate
+
+        evaluate(rows, self.arrays(), self.missing_left, total)  # type: ignore[no-untyped-call]
+        return total
+
+    def arrays(self) -> tuple[NDArray[np.generic], ...]:
+        """What the compiled kernels take, in their order."""
+        return (
+            self.feature,
+            self.threshold,
+            self.width,
+            self.left,
+            self.right,
+            self.value,
+            self.root,
+            self.output,
+        )
+
+    def softened(self, width: ArrayLike, binary: dict[int, tuple[float, float]] | None = None) -> TreeEnsemble:
+        """Soft splits of half-width ``width[j]`` in column j. Columns with only two values (low, high) change evenly
+        between them: at both the ensemble gives what it gave before."""
+        inner = self.feature >= 0
+        column = np.where(inner, self.feature, 0)
+        soft = np.where(inner, np.asarray(width, dtype=np.float64)[column], 0.0)
+        threshold = self.threshold.copy()
+        for j, (low, high) in (binary or {}).items():
+            cut = inner & (self.feature == j) & (threshold >= low) & (threshold < high)
+            threshold[cut], soft[cut] = (low + high) / 2, (high - low) / 2
+        return replace(self, threshold=threshold, width=soft)
+
+    def thresholds(self) -> list[Floats]:
+        """The places of each column where something changes: thresholds, and both ends of ramps."""
+        found = []
+        for j in range(self.d):
+            here = self.feature == j
+            t, w = self.threshold[here], self.width[here]
+            found.append(np.unique(np.concatenate([t, t - w, t + w])))
+        return found

@@ -1,0 +1,276 @@
+"""SenSeI by gradient boosting: loss + rho * the worst case, for trees whose splits are soft.
+
+A boosted model jumps at its thresholds, so that two people who are nearly the same may get very different scores. Here
+each split is a ramp as wide as a move of ``smooth`` in the fair metric, and each row is trained together with versions
+of itself: moves along the learned directions, rounded to possible people, with a small move of every number. The
+functional gradient of rho * (h(x) - h(x'))^2 flows to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from evenhand.domain import Box
+from evenhand.ensembles.boosting import Boosting, Loss, balanced_log_loss, squared_loss
+from evenhand.ensembles.trees import TreeEnsemble
+from evenhand.estimators.inputs import learn_metric
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.search.geometry import exact_sigma
+
+Array = NDArray[np.float64]
+Metric = FairMetric | Callable[..., FairMetric] | None
+
+
+class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
+    """What the classifier and the regressor share: the loop, the versions, the soft splits."""
+
+    def __init__(
+        self,
+        fair_metric: Metric = None,
+        rho: float = 0.3,
+        eps: float = 0.01,
+        bounds: Any = "data",
+        random_state: Any = None,
+        *,
+        trees: int = 200,
+        leaves: int = 16,
+        learning_rate: float = 0.1,
+        smooth: float | None = None,
+        versions: int = 3,
+        reach: float = 4.0,
+        search_every: int = 25,
+        l2: float = 1.0,
+        monotone: Any = None,
+        validation_fraction: float = 0.0,
+        patience: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.fair_metric = fair_metric
+        self.rho = rho
+        self.eps = eps
+        self.bounds = bounds
+        self.random_state = random_state
+        self.trees = trees
+        self.leaves = leaves
+        self.learning_rate = learning_rate
+        self.smooth = smooth
+        self.versions = versions
+        self.reach = reach
+        self.search_every = search_every
+        self.l2 = l2
+        self.monotone = monotone
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.progress = progress
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _fit(self, X: Any, x: Array, loss: Loss, y: Array, weight: Array, sensitive: Any) -> TreeEnsemble:
+        if self.trees < 1 or self.leaves < 2 or not self.rho >= 0 or not self.eps >= 0:
+            raise ValueError(
+                f"trees >= 1, leaves >= 2, rho >= 0 and eps >= 0 are needed; got {self.trees}, {self.leaves}, "
+                f"{self.rho} and {self.eps}"
+            )
+        if self.patience is not None and not 0 < self.validation_fraction < 1:
+            raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
+        learner = self.fair_metric
+        if sensitive is not None and callable(learner) and not isinstance(learner, FairMetric):
+            learner = _with(learner, sensitive)
+        self.fair_metric_ = learn_metric(learner, X, x.shape[1]).to(dtype=torch.float64)
+        self.bounds_ = possible_people(x) if isinstance(self.bounds, str) else Box.of(self.bounds, x.shape[1])
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        boosting = Boosting(
+            trees=self.trees,
+            leaves=self.leaves,
+            learning_rate=self.learning_rate,
+            rho=self.rho,
+            l2=self.l2,
+            versions=self.versions,
+            search_every=self.search_every,
+            monotone=self.monotone,
+            patience=self.patience,
+            progress=self.progress,
+        )
+        held = np.zeros(len(x), bool)
+        if self.validation_fraction > 0:
+            held = _noise(x, seed)[:, 0] < self.validation_fraction
+            if held.all() or not held.any():
+                raise ValueError(f"validation_fraction={self.validation_fraction} leaves one part of the rows empty")
+        ensemble = boosting.fit(
+            x[~held],
+            loss,
+            y[~held],
+            weight[~held],
+            lambda rows, round_: self._versions(rows, seed + 7919 * round_),
+            *self._soft(x),
+            validation=(x[held], y[held], weight[held]) if held.any() else None,
+        )
+        self.n_iter_ = ensemble.trees // ensemble.outputs
+        return ensemble
+
+    def _soft(self, x: Array) -> tuple[Array, dict[int, tuple[float, float]]]:
+        """Half the width of each column's ramps: a move that costs smooth^2, at most half the column's range."""
+        box: Box = self.bounds_
+        span = (box.high - box.low).numpy()
+        smooth = 3 * self.eps**0.5 if self.smooth is None else self.smooth
+        price = np.sqrt(np.maximum(exact_sigma(self.fair_metric_)[0].diagonal().numpy(), 1e-12))
+        pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
+        two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
+        return np.minimum(smooth / price, span / 2), two
+
+    def _versions(self, x: Array, seed: int) -> Array:
+        """One version of each row: along the directions by up to ``reach`` standard deviations, each number moved a
+        little, rounded to a possible person. What a row becomes depends on its values and the seed only."""
+        box: Box = self.bounds_
+        sigma, directions = exact_sigma(self.fair_metric_)
+        a = directions.numpy()
+        known = np.where(np.isnan(x), 0.0, x)
+        k, d = a.shape[1], x.shape[1]
+        noise = 2 * _noise(known, seed, k + d + 1) - 1
+        along = self.reach * (known @ a).std(0) if k else np.zeros(0)
+        price = np.sqrt(np.maximum(sigma.diagonal().numpy(), 1e-12))
+        small = np.minimum(2 * self.eps**0.5 / price, (box.high - box.low).numpy() / 2)
+        moved = known + (noise[:, :k] * along) @ a.T + noise[:, k : k + d] * small
+        possible = box.round(torch.from_numpy(moved)).numpy()
+        return np.where(np.isnan(x), np.nan, possible)
+
+    def _outputs(self, X: Any) -> Array:
+        check_is_fitted(self, "ensemble_")
+        values = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        ensemble: TreeEnsemble = self.ensemble_
+        return ensemble(values)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, numeric: bool) -> tuple[Any, Array, Any, Array]:
+        values, target = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric, ensure_min_samples=2
+        )
+        weight = np.ones(len(values))
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
+        kept = weight > 0
+        if not kept.all():
+            X = X.loc[kept] if hasattr(X, "loc") else np.asarray(X)[kept]
+        return X, values[kept], target[kept], weight[kept]
+
+
+class SenSeIBoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[misc]
+    """Boosted trees that treat similar people similarly: log loss + rho * the worst case, relative to the spread of
+    the scores, so that smaller scores are no gain. Needs the extra ``trees`` (LightGBM) to fit, not to predict.
+
+    fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
+        called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
+        accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
+        smooth^2 to cross; None is three times the square root of eps, 0 keeps hard splits. bounds: the possible people,
+        by default the range of the data with its binary columns and one-hot blocks. trees, leaves, learning_rate, l2:
+        as usual for boosting. versions: how many versions of each row are kept, the worst of which is trained on;
+        search_every: after how many trees each may be replaced by a worse one; reach: how far along the learned
+        directions they lie, in standard deviations. monotone: -1, 0 or 1 for each column, kept at the original rows'
+        hard splits and therefore by the soft ones. NaN goes where LightGBM sends it. Classes count equally.
+    Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
+        """Train on X (numbers, NaN allowed; frame or array) and labels of any kind."""
+        X, x, labels, weight = self._rows(X, y, sample_weight, numeric=False)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"a classifier needs two classes or more; y holds one class only: {self.classes_[0]!r}")
+        share = np.bincount(codes, weights=weight)
+        weight = weight / share[codes] * share.sum() / len(share)  # classes count equally
+        k = len(self.classes_)
+        target = codes[:, None].astype(float) if k == 2 else np.eye(k)[codes]
+        self.ensemble_ = self._fit(X, x, balanced_log_loss, target, weight, sensitive_features)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Logits: (n, K), or for two classes the log-odds of the second (n,)."""
+        h = self._outputs(X)
+        return h[:, 0] if h.shape[1] == 1 else h
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K), columns in the order of ``classes_``."""
+        h = self._outputs(X)
+        h = np.column_stack([-h[:, 0] / 2, h[:, 0] / 2]) if h.shape[1] == 1 else h
+        e = np.exp(h - h.max(axis=1, keepdims=True))
+        return cast(Array, e / e.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        h = self._outputs(X)
+        best = (h[:, 0] > 0).astype(int) if h.shape[1] == 1 else h.argmax(axis=1)
+        return cast(NDArray[Any], self.classes_[best])
+
+
+class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignore[misc]
+    """Boosted trees for numbers: squared error + rho * the worst case. Parameters as for the classifier; targets are
+    standardised for training, so that rho means the same whatever their unit."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
+        """Train on X (numbers, NaN allowed; frame or array) and numeric targets."""
+        X, x, target, weight = self._rows(X, y, sample_weight, numeric=True)
+        target = target.astype(np.float64)
+        mean = float(np.average(target, weights=weight))
+        scale = float(np.sqrt(np.average((target - mean) ** 2, weights=weight))) or 1.0
+        standard = ((target - mean) / scale)[:, None]
+        fitted = self._fit(X, x, squared_loss, standard, weight, sensitive_features)
+        from dataclasses import replace
+
+        self.ensemble_ = replace(fitted, value=fitted.value * scale, base=fitted.base * scale + mean)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The predicted number of each row."""
+        return self._outputs(X)[:, 0]
+
+
+def possible_people(x: Array) -> Box:
+    """The range of the data; columns with two values as binary, neighbouring 0/1 columns that always add up to one as
+    a one-hot block."""
+    low, high = np.nanmin(x, axis=0), np.nanmax(x, axis=0)
+    low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), 0.0, high)
+    two = np.array([low[j] < high[j] and bool(np.isin(x[:, j], (low[j], high[j])).all()) for j in range(x.shape[1])])
+    indicator = two & (low == 0) & (high == 1)
+    blocks: list[list[int]] = []
+    j = 0
+    while j < x.shape[1]:
+        total, stop = np.zeros(len(x)), j
+        while stop < x.shape[1] and indicator[stop] and total.max(initial=0) <= 1:
+            total += x[:, stop]
+            stop += 1
+            if stop - j > 1 and bool((total == 1).all()):
+                break
+        if stop - j > 1 and bool((total == 1).all()):
+            blocks.append(list(range(j, stop)))
+            j = stop
+        else:
+            j += 1
+    inside = {c for block in blocks for c in block}
+    return Box(low, high, blocks, [int(c) for c in np.flatnonzero(two) if c not in inside], d=x.shape[1])
+
+
+def _noise(x: Array, seed: int, columns: int = 1) -> Array:
+    """Numbers in [0, 1) that depend on each row's values and the seed, not on its place: (n, columns)."""
+    mix = np.random.default_rng(seed).uniform(0.5, 1.5, (x.shape[1], columns))
+    phase = np.random.default_rng(seed + 1).uniform(0, 1, columns)
+    key = np.where(np.isnan(x), 0.0, x)
+    total = np.zeros((len(x), columns))
+    for j in range(x.shape[1]):  # column by column: the sum must not depend on how many rows there are
+        total += key[:, j : j + 1] * mix[j]
+    return cast(Array, (np.sin(total * 12.9898 + 78.233 * phase) * 43758.5453) % 1.0)
+
+
+def _with(learner: Callable[..., FairMetric], sensitive: Any) -> Callable[[Any], FairMetric]:
+    return lambda X: learner(X, sensitive)

@@ -1,0 +1,85 @@
+"""Certificates of public networks that nobody here trained: nine of the fairness-verification literature.
+
+    python experiments/certify_public.py --data DIR [--nets ac-1 gc-4] [--eps 0.01 0.1] [--n 300] [--out DIR]
+
+DIR holds the networks as .npz (W0 b0 W1 b1 ..., ReLU between, one logit) and the people as adult_encoded.npz and
+german_encoded.npz (X, columns, low, high, std). Metric: Sigma = diag(1 / std^2), 0 for sex; bounds: low and high, sex
+binary; tuning rows X[:300], held-out rows X[300:300 + n]. A run that is already in the results is not made again. One
+core; seconds are CPU seconds.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from evenhand.certify.certify import certify
+from evenhand.domain import Box
+from evenhand.fair_metrics import FairMetric
+
+RESULTS = Path(__file__).resolve().parent / "results"
+NETS = ["ac-1", "ac-2", "ac-3", "ac-4", "ac-6", "ac-9", "ac-11", "gc-1", "gc-4"]
+TUNING = 300
+
+
+def network(path: Path) -> nn.Sequential:
+    arrays = np.load(path)
+    parts: list[nn.Module] = []
+    for i in range(sum(name.startswith("W") for name in arrays.files)):
+        weight, bias = arrays[f"W{i}"], arrays[f"b{i}"]
+        layer = nn.Linear(weight.shape[1], weight.shape[0]).double()
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(weight.astype(np.float64)))
+            layer.bias.copy_(torch.from_numpy(bias.astype(np.float64)))
+        parts += [layer, nn.ReLU()]
+    return nn.Sequential(*parts[:-1])
+
+
+def people(path: Path):
+    """Encoded rows, the fair metric and the domain."""
+    data = np.load(path, allow_pickle=False)
+    sex = [str(name) for name in data["columns"]].index("sex")
+    price = 1 / data["std"].astype(np.float64) ** 2
+    price[sex] = 0.0
+    box = Box(data["low"].astype(np.float64), data["high"].astype(np.float64), binary=[sex])
+    return data["X"].astype(np.float64), FairMetric(sigma=torch.from_numpy(np.diag(price))), box
+
+
+def run(folder: Path, name: str, eps: float, n: int) -> dict[str, object]:
+    x, metric, box = people(folder / f"{'adult' if name.startswith('ac') else 'german'}_encoded.npz")
+    model = network(folder / f"{name}.npz")
+    began = time.process_time()
+    held_out = x[TUNING : TUNING + n]
+    cert = certify(model, held_out, metric, eps, box, x_tune=x[:TUNING], distinct_people=True)
+    sizes = "-".join(str(part.out_features) for part in model if isinstance(part, nn.Linear))
+    numbers = {"r_low": cert.r_low, "r_high": cert.r_high, "gap": cert.gap, "upper": cert.upper, "lam": cert.lam}
+    return {"net": name, "layers": sizes, "eps": eps, "n": n, **numbers, "seconds": time.process_time() - began}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--nets", nargs="+", default=NETS)
+    parser.add_argument("--eps", nargs="+", type=float, default=[0.01, 0.1])
+    parser.add_argument("--n", type=int, default=300)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    path = given.out / "certify_public.csv"
+    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
+    for eps in given.eps:
+        for name in given.nets:
+            if any((row["net"], row["eps"], row["n"]) == (name, eps, given.n) for row in rows):
+                continue
+            rows.append(run(given.data, name, eps, given.n))
+            given.out.mkdir(parents=True, exist_ok=True)
+            pd.DataFrame(rows).to_csv(path, index=False, float_format="%.6g")
+            print(rows[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()

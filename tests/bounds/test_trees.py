@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from evenhand import Box, FairMetric, audit, certify
+from evenhand.bounds.trees import bound_trees
+from evenhand.ensembles.read import read_ensemble
+from evenhand.search.geometry import Geometry
+
+pytest.importorskip("numba", reason="the search is compiled by numba")
+
+rng = np.random.default_rng(0)
+X = np.column_stack([rng.uniform(-1, 1, (400, 3)), rng.integers(0, 2, 400)])
+LABELS = {2: (X[:, 0] + X[:, 3] > 0.4).astype(int), 3: np.digitize(X[:, 0] - X[:, 1], [-0.5, 0.5])}
+BOX = Box([-1, -1, -1, 0], [1, 1, 1, 1], binary=[3])
+METRIC = FairMetric([[0.0], [0.3], [0.0], [1.0]])
+
+
+def boosted(k):
+    model = HistGradientBoostingClassifier(max_iter=6, max_leaf_nodes=6, random_state=0).fit(X, LABELS[k])
+    scale = 0.25 if k == 2 else 1 / k
+    geometry = Geometry(METRIC, BOX)
+    return model, geometry, bound_trees(read_ensemble(model), geometry, torch.from_numpy(X[:30]), 0.01, scale)
+
+
+def pairs(n=3000):
+    """People and others near them or anywhere in the box."""
+    x = X[rng.integers(0, len(X), n)]
+    other = np.clip(x + rng.choice([0.01, 0.1, 1.0], (n, 1)) * rng.normal(size=x.shape), -1, 1)
+    other[:, 3] = rng.integers(0, 2, n)
+    return x, other
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_nobody_lies_above_any_of_the_bounds(k):
+    model, geometry, bound = boosted(k)
+    x, other = pairs()
+    h, h_other = (model.decision_function(v).reshape(len(x), -1) for v in (x, other))
+    d_y = bound.scale * ((h - h_other) ** 2).sum(1)
+    d_x = geometry.d_x(torch.from_numpy(other - x)).numpy()
+    rows = torch.from_numpy(x)
+    upper = bound.upper(rows).upper.numpy()
+    assert (d_y - bound.lam * d_x <= upper + 1e-9).all()
+    assert (upper <= bound.largest).all()
+    close = d_x <= 0.01
+    assert close.sum() > 100
+    assert (d_y <= bound.near(rows, 0.01).numpy() + 1e-9)[close].all()
+    assert (d_y[close] <= bound.everywhere).all()
+    low, high = (v.numpy() for v in bound.score_range(rows, 0.01))
+    if k == 2:
+        score = h_other[:, 0]
+    else:
+        own = h.argmax(1)
+        rest = h_other.copy()
+        rest[np.arange(len(x)), own] = -np.inf
+        score = h_other[np.arange(len(x)), own] - rest.max(1)
+    assert (low - 1e-9 <= score)[close].all()
+    assert (score <= high + 1e-9)[close].all()
+    changed = model.predict(x) != model.predict(other)
+    assert not (bound.decided(rows, 0.01).numpy() & changed & close).any()
+    assert bound.decided(rows, 0.01).any()
+
+
+def test_a_row_is_bounded_alone():
+    _, _, bound = boosted(2)
+    rows = torch.from_numpy(X[:20])
+    assert (bound.upper(rows).upper[7:8] == bound.upper(rows[7:8]).upper).all()
+
+
+def test_certificate_closes_on_a_small_ensemble_and_the_audit_comes_close():
+    model, _, _ = boosted(2)
+    found = certify(model, X[100:], METRIC, 0.01, BOX, X[:100], distinct_people=True)
+    assert found.r_low <= found.r_high <= 1.05 * found.r_low
+    searched = audit(model, X[100:], METRIC, 0.01, BOX)
+    assert 0.95 * found.r_low <= searched.r_low <= found.r_high * (1 + 1e-7)

@@ -1,0 +1,118 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.utils.estimator_checks import check_estimator
+
+from evenhand import Box, FairMetric, SenSeIBoostingClassifier, SenSeIBoostingRegressor, audit, fair_metrics
+from evenhand.estimators.boosting import possible_people
+
+pytest.importorskip("lightgbm", reason="boosted trees are fitted by LightGBM")
+pytest.importorskip("numba", reason="without numba these fits take minutes")
+
+rng = np.random.default_rng(0)
+N = 600
+SEX = rng.integers(0, 2, N).astype(float)
+X = pd.DataFrame({"skill": rng.normal(size=N), "hours": rng.normal(size=N) + SEX, "sex": SEX})
+Y = (X["skill"] + X["hours"] + 0.3 * rng.normal(size=N) > 0.5).astype(int).to_numpy()
+
+
+def learner(frame):
+    return fair_metrics.from_classifier(frame, columns=["sex"], predict=["sex"])
+
+
+def small(**changed):
+    return SenSeIBoostingClassifier(**{"fair_metric": learner, "trees": 30, "leaves": 6, "random_state": 0} | changed)
+
+
+def test_fairer_than_without_the_penalty_and_still_useful():
+    plain = small(rho=0.0, smooth=0.0).fit(X, Y)
+    fair = small(rho=10.0, trees=60, learning_rate=0.3).fit(X, Y)
+    box, metric = fair.bounds_, fair.fair_metric_
+
+    def relative(model):
+        f = model.decision_function(X)
+        strangers = ((f[:, None] - f[None]) ** 2).mean() / 4
+        return audit(model, X.iloc[:150], metric, 0.01, box).r_low / strangers
+
+    assert relative(fair) < relative(plain) / 4
+    assert fair.score(X, Y) > 0.68
+    flipped = X.assign(sex=1 - X["sex"])
+    assert (fair.predict(flipped) == fair.predict(X)).mean() > 0.95
+
+
+def test_same_seed_same_model_and_order_of_rows_does_not_matter():
+    first, again = small(trees=5).fit(X, Y), small(trees=5).fit(X, Y)
+    assert (first.decision_function(X) == again.decision_function(X)).all()
+    order = rng.permutation(N)
+    other = small(trees=5).fit(X.iloc[order], Y[order])
+    assert other.decision_function(X) == pytest.approx(first.decision_function(X), abs=1e-6)
+
+
+def test_smaller_scores_are_no_gain():
+    """The penalty is relative to the spread: even a large rho leaves scores that differ between people."""
+    scores = small(rho=5.0, trees=60).fit(X, Y).decision_function(X)
+    assert scores.std() > 0.3
+
+
+def test_sensitive_features_need_not_be_columns():
+    def outside(frame, sensitive):
+        return fair_metrics.from_classifier(frame, predict={"sex": sensitive})
+
+    features = X[["skill", "hours"]]
+    model = small(fair_metric=outside).fit(features, Y, sensitive_features=SEX)
+    assert model.fair_metric_.directions.shape == (2, 1)
+    assert abs(float(model.fair_metric_.directions[1, 0])) > 0.9  # hours give sex away
+
+
+def test_missing_values_classes_and_weights():
+    holes = X.copy()
+    holes.loc[::9, "skill"] = np.nan
+    labels = np.array(["no", "maybe", "yes"])[np.digitize(X["skill"] + X["hours"], [0, 1])]
+    metric = FairMetric(torch.tensor([[0.0], [0.0], [1.0]]))
+    model = small(fair_metric=metric).fit(holes, labels)
+    assert model.predict_proba(holes).sum(1) == pytest.approx(np.ones(N))
+    assert (model.predict(holes) == labels).mean() > 0.6
+    assert (model.classes_[model.predict_proba(holes).argmax(1)] == model.predict(holes)).all()
+
+
+def test_monotone_columns_stay_monotone():
+    model = small(monotone=[1, 0, 0]).fit(X, Y)
+    rows = X.iloc[:50]
+    scores = [model.decision_function(rows.assign(skill=v)) for v in np.linspace(-2, 2, 21)]
+    assert (np.diff(scores, axis=0) >= -1e-9).all()
+
+
+def test_early_stopping_keeps_the_best_round():
+    model = small(trees=80, learning_rate=0.5, validation_fraction=0.3, patience=3).fit(X, Y)
+    assert model.n_iter_ < 80
+    with pytest.raises(ValueError, match="validation_fraction"):
+        small(patience=3).fit(X, Y)
+
+
+def test_regressor_in_the_original_unit():
+    y = 1000 * X["skill"].to_numpy() + 5000
+    model = SenSeIBoostingRegressor(learner, trees=60, leaves=6, random_state=0, rho=0.01).fit(X, y)
+    assert model.score(X, y) > 0.6
+    assert model.predict(X).mean() == pytest.approx(5000, abs=100)
+
+
+def test_possible_people_are_read_off_the_data():
+    table = np.column_stack([rng.normal(size=50), np.eye(3)[rng.integers(0, 3, 50)], rng.integers(0, 2, 50)])
+    box = possible_people(table)
+    assert isinstance(box, Box)
+    assert box.blocks == ((1, 2, 3),)
+    assert box.binary == (4,)
+
+
+SPLITS = "LightGBM sums gradients in float32: with other rows of the same total, ties between splits fall otherwise"
+
+
+@pytest.mark.parametrize("estimator", [SenSeIBoostingClassifier, SenSeIBoostingRegressor])
+def test_scikit_learn_checks(estimator):
+    check_estimator(
+        estimator(trees=8, leaves=4, search_every=4),
+        expected_failed_checks={"check_sample_weight_equivalence_on_dense_data": SPLITS},
+        on_skip=None,
+        on_fail="raise",
+    )
