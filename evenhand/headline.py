@@ -31,7 +31,7 @@ from evenhand.output_distances import Described
 
 STRANGERS = 20_000  # people whose outputs are kept, a random sample of all
 PLACED = 2_000  # of them also where they are, for the mean d_X
-STRANGERS_PART = 0.2  # of an error budget for the strangers of ``relative``, the rest is for R(h)
+STRANGERS_PART = 0.5  # of an error budget for the strangers of ``relative``, the rest is for R(h)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def certify(
             model, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max, threshold
         )
     began = time.perf_counter()
-    x_tune, x_held_out, held_rows = _separate(x_tune, x_held_out)
+    x_tune, x_held_out, held_rows = separate(x_tune, x_held_out)
     n = len(x_held_out) if hasattr(x_held_out, "__len__") else NOMINAL_ROWS
     if hasattr(x_held_out, "__len__"):
         for other in known:
@@ -307,7 +307,7 @@ def most_d_x(problem: Problem) -> float:
     return float(torch.linalg.eigvalsh(problem.sigma)[-1].clamp(min=0) * span.square().sum())
 
 
-def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
+def separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
     """Tuning people, held-out people, and which rows of what was given the latter are (none for a stream)."""
     if x_tune is not None:
         n = len(x_held_out) if hasattr(x_held_out, "__len__") else 0
