@@ -47,6 +47,8 @@ class Judged:
         if isinstance(model, Pipeline):
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
         metric, bounds = getattr(model, "fair_metric_", None), getattr(model, "bounds_", None)
+        if getattr(model, "fair_metric", metric) is None:
+            metric = None  # trained without one: Euclidean is what it was given for want of a better, not a statement
         classes = getattr(model, "classes_", None)
         module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
         if isinstance(module, nn.Module):

@@ -30,14 +30,6 @@ class Certificate:
     r_high: float
     lower: float
     upper: float
-    relative: Bracketed | None  # R(h) over the mean d_Y of two strangers; None: strangers are treated alike
-    decisions: (
-        Bracketed | None
-    )  # share of people whose decision somebody similar could change; None: nothing is decided
-    percentile: Bracketed | None  # percentiles of the score by which somebody similar can differ, on average
-    strangers: float  # mean d_Y of two strangers
-    yardstick: float  # eps over the mean d_X of two strangers: the relative of a model that is proportional to d_X
-    free_share: float  # how much of the difference between people the metric declares free
     lam: float
     r_lam_max: float  # r_lam(x) of every x in the bounds is at most this
     delta_everywhere: float  # every single x in the bounds is (eps, delta_everywhere)-fair
@@ -47,7 +39,13 @@ class Certificate:
     distance: str  # which d_Y
     each_low: Array = field(repr=False)  # (n,) d_Y within d_X <= eps is at least this for each held-out person
     each_high: Array = field(repr=False)  # (n,) and at most this
-    rows: NDArray[np.intp] = field(repr=False)  # (n,) which rows of what was given the held-out people are
+    rows: NDArray[np.intp] = field(repr=False, default_factory=lambda: np.zeros(0, dtype=np.intp))  # (n,) held out
+    relative: Bracketed | None = None  # R(h) over the mean d_Y of two strangers; None: strangers are treated alike
+    decisions: Bracketed | None = None  # share whose decision somebody similar could change; None: nothing is decided
+    percentile: Bracketed | None = None  # percentiles of the score by which somebody similar can differ, on average
+    strangers: float = float("nan")  # mean d_Y of two strangers
+    yardstick: float = float("nan")  # eps over strangers' mean d_X: the relative of a model proportional to d_X
+    free_share: float = float("nan")  # how much of the difference between people the metric declares free
     tuning_rows: int = 0
     seconds: float = 0.0
 
@@ -139,7 +137,7 @@ class Certificate:
         for name in BRACKETED:
             if values[name] is not None:
                 values[name] = Bracketed(**{k: np.inf if v is None else v for k, v in values[name].items()})
-        for name in ("strangers", "yardstick"):
+        for name in ("strangers", "yardstick", "free_share"):
             values[name] = float("nan") if values[name] is None else values[name]
         return cls(**{name: values[name] for name in cls.__dataclass_fields__})
 
