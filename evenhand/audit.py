@@ -16,7 +16,7 @@ from torch import Tensor
 from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
-from evenhand.dual.order import Trend, shuffled
+from evenhand.dual.order import Trend, seed_of, shuffled
 from evenhand.dual.pool import Pool
 from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric, free_share
@@ -165,7 +165,7 @@ def audit(
         raise ValueError("x is empty; an audit needs at least one individual")
     head = judged.encode(first)
     if not len(tuners):
-        tuners = shuffled(len(head))[: min(TUNING_ROWS, max(1, len(head) // 4))]
+        tuners = shuffled(len(head), seed_of(head))[: min(TUNING_ROWS, max(1, len(head) // 4))]
     tuning = judged.encode(take(x, tuners)) if whole else head[torch.from_numpy(tuners)]
     distance = judged.distance(output_distance)
     if search is None:
@@ -272,11 +272,11 @@ def _distances(
 
 
 def _tuners(x: Any) -> NDArray[np.intp]:
-    """Which rows of a table choose where to search: a random few, fixed by their number. Of a stream: not known yet."""
+    """Which rows of a table choose where to search: a random few. Of a stream: not known yet."""
     if not (hasattr(x, "shape") or isinstance(x, list)):
         return np.zeros(0, dtype=np.intp)
     n = len(x) if isinstance(x, list) else x.shape[0]
-    return shuffled(n)[: min(TUNING_ROWS, max(1, n // 4))]
+    return shuffled(n, seed_of(x))[: min(TUNING_ROWS, max(1, n // 4))]
 
 
 def _refuse_sorted(trend: Trend | None, x: Tensor) -> None:

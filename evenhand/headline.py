@@ -24,7 +24,7 @@ from evenhand.dual.confidence import (
     clopper_pearson_upper,
     lower_bound,
 )
-from evenhand.dual.order import SEED, shuffled
+from evenhand.dual.order import seed_of, shuffled
 from evenhand.dual.running import BlockMeans
 from evenhand.judged import scores
 from evenhand.output_distances import Described
@@ -56,7 +56,8 @@ class Strangers:
         self.distance, self.n = distance, 0
         self._h: NDArray[np.float64] | None = None
         self._x: NDArray[np.float64] | None = None
-        self._draws = np.random.default_rng(SEED)
+        self._draws: np.random.Generator | None = None
+        self._mixed: tuple[int, Tensor] | None = None
         first, second = _pairs(tuning)
         self.cap = _best_cap(distance(first, second).numpy())
 
@@ -68,7 +69,10 @@ class Strangers:
         self._h = np.concatenate([self._h, h[:room].numpy()])
         self._x = np.concatenate([self._x, x[: min(room, max(0, PLACED - len(self._x)))].numpy()])
         late = np.arange(room, len(h))
-        slots = (self._draws.random(len(late)) * (self.n + late + 1)).astype(np.intp)
+        if len(late) and self._draws is None:
+            self._draws = np.random.default_rng(seed_of(self._h))
+        drawn = self._draws.random(len(late)) if self._draws is not None else np.zeros(0)
+        slots = (drawn * (self.n + late + 1)).astype(np.intp)
         for i, slot in zip(late[slots < STRANGERS], slots[slots < STRANGERS]):  # a few: the reservoir of Vitter 1985
             self._h[slot] = h[i].numpy()
             if slot < PLACED:
@@ -88,7 +92,7 @@ class Strangers:
     def mean_d_x(self, d_x: Any) -> float:
         """The mean fair distance of two of them; d_x: (n, d) moves -> (n,)."""
         assert self._x is not None
-        x = torch.from_numpy(self._x[shuffled(len(self._x))])
+        x = torch.from_numpy(self._x[shuffled(len(self._x), seed_of(self._x))])
         return float(np.mean([d_x(x - x.roll(step, 0)).mean().item() for step in range(1, min(16, len(x) - 1) + 1)]))
 
     def lower(self, alpha: float, interval: UpperBound) -> float:
@@ -105,8 +109,13 @@ class Strangers:
         return interval(np.minimum(self._values(), largest), largest, alpha)
 
     def _shuffled(self) -> Tensor:
+        if self._mixed is None or self._mixed[0] != self.n:
+            self._mixed = self.n, self._mix()
+        return self._mixed[1]
+
+    def _mix(self) -> Tensor:
         assert self._h is not None
-        return torch.from_numpy(self._h[shuffled(len(self._h))])
+        return torch.from_numpy(self._h[shuffled(len(self._h), seed_of(self._h))])
 
     def _values(self) -> NDArray[np.float64]:
         first, second = _pairs(self._shuffled())
@@ -209,8 +218,8 @@ class Headline:
         mean = self.strangers.mean()
         if not mean > 0:
             return None
-        least = self.strangers.lower(STRANGERS_PART * alpha, interval)
-        most = self.strangers.upper(STRANGERS_PART * alpha, interval, largest)
+        least = min(self.strangers.lower(STRANGERS_PART * alpha, interval), mean)  # never at odds with the sample
+        most = max(self.strangers.upper(STRANGERS_PART * alpha, interval, largest), mean)
         top = upper / least if least > 0 else math.inf
         return Bracketed(r_low / mean, r_high / mean, lower / most if most > 0 else 0.0, top)
 

@@ -78,11 +78,12 @@ def statements(tuning: np.ndarray, held: np.ndarray) -> dict[str, dict[str, tupl
     headline.add(torch.from_numpy(held), torch.from_numpy(np.stack([score(held), flip], 1)[..., None]))
     each, for_r = T / 2, (1 - STRANGERS_PART) * T / 2
     widest = (2 * A + 2 * REACH * C) ** 2
+    rbar, y, x = above.values, moved_y.values, moved_x.values
 
     def said(interval: UpperBound) -> dict[str, tuple[float, float]]:
         low, high = (
-            [move.lower(moved_y.values, moved_x.values, EPS, alpha, interval) for alpha in (each, for_r)],
-            [lam * EPS + interval(above.values, largest, alpha) for alpha in (each, for_r)],
+            [move.lower(y, x, EPS, alpha, interval) for alpha in (each, for_r)],
+            [lam * EPS + interval(rbar, largest, alpha) for alpha in (each, for_r)],
         )
         relative = headline.relative(0.0, 0.0, low[1], high[1], each, interval, widest)
         decisions = headline.decisions(each, each)

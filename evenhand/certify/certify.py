@@ -31,7 +31,7 @@ from evenhand.certify.people import Known
 from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
-from evenhand.dual.order import shuffled
+from evenhand.dual.order import seed_of, shuffled
 from evenhand.dual.pool import Pool
 from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric, free_share
@@ -259,7 +259,7 @@ def _prepare(
     x = judged.encode(x_tune)
     check_inside(box, x)
     judged.check_function(x)
-    x = x[torch.from_numpy(shuffled(len(x)))]  # the first ones are used more than the others
+    x = x[torch.from_numpy(shuffled(len(x), 0))]  # the first ones are used more than the others
     _check_folding(judged, layers, x[:64])
     attack = Attack(judged.outputs_for(distance), problem, distance, differentiable=True, neighbours=x[:256])
     lams = plan(attack, x[:128], eps)
@@ -320,7 +320,7 @@ def separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
             f"x_tune is needed with only {len(x_held_out)} held-out rows: the multipliers must be chosen on other "
             "people; give x_tune, or at least 50 held-out rows, a fifth of which is then used for tuning"
         )
-    order = shuffled(len(x_held_out))
+    order = shuffled(len(x_held_out), seed_of(x_held_out))
     held = np.sort(order[count:])
     return take(x_held_out, order[:count]), take(x_held_out, held), held
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from evenhand.certify.certificate import Certificate
 from evenhand.dual.confidence import UpperBound
 from evenhand.dual.moves import choose_move
-from evenhand.dual.order import shuffled
+from evenhand.dual.order import in_own_order, seed_of, shuffled
 from evenhand.dual.pool import Pool
 from evenhand.fair_metrics.metric import FairMetric, free_share
 from evenhand.headline import STRANGERS_PART, Headline
@@ -54,7 +54,7 @@ def certify_variations(
     if not isinstance(tuning, Variations):
         if len(held_out) < 2:
             raise ValueError(f"a certificate needs people to tune on beside those held out; got {len(held_out)} in all")
-        order, count = shuffled(len(held_out)), max(1, len(held_out) // 5)
+        order, count = shuffled(len(held_out), seed_of(held_out.values)), max(1, len(held_out) // 5)
         rows = np.sort(order[count:])
         tuning, held_out = _people(held_out, order[:count]), _people(held_out, rows)
     h_tuning, tune_y, tune_x, tune_least, _ = _distances(judged, tuning, fair_metric, distance)
@@ -67,8 +67,8 @@ def certify_variations(
     widest.add(d_y, d_x_least)
     lam, each = tuned.minimise(eps).lam, (1 - confidence) / 2
     move = choose_move(tune_y, tune_x, eps)
-    moved_y, moved_x = (values[shuffled(len(d_y))] for values in move(d_y, d_x))
-    gains = np.minimum(widest.gains(lam), d_y_max)[shuffled(len(d_y))]
+    moved_y, moved_x = (in_own_order(values) for values in move(d_y, d_x))
+    gains = in_own_order(np.minimum(widest.gains(lam), d_y_max))
 
     def upper(alpha: float) -> float:
         return float(min(lam * eps + interval(gains, d_y_max, alpha), d_y_max))

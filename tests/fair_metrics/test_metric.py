@@ -155,7 +155,7 @@ def test_how_much_of_the_difference_between_people_is_free():
     assert free_share(metric, x) == pytest.approx(5 / 14, rel=0.05)
     assert free_share(FairMetric.euclidean(3), x) == 0
     assert free_share(FairMetric(sigma=torch.diag(torch.tensor([0.0, 1.0, 1.0]))), x) == pytest.approx(1 / 14, rel=0.05)
-    with pytest.warns(UserWarning, match="36% of the difference between people"):
+    with pytest.warns(UserWarning, match="35% of the difference between people"):
         check_free_share(metric, x)
     with pytest.raises(ValueError, match="makes nearly everybody alike"):
         check_free_share(FairMetric(torch.eye(3)), x)
