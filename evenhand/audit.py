@@ -227,7 +227,7 @@ def audit(
         percentile=headline.percentile(alpha, None, interval),
         strangers=headline.strangers.mean() if known else float("nan"),
         yardstick=eps / mean_d_x if mean_d_x > 0 else float("nan"),
-        free_share=free_share(judged.metric(fair_metric), tuning) if search is None else 0.0,
+        free_share=free_share(judged.metric(fair_metric), head) if search is None else 0.0,
         tau=tau,
         share=share,
         d_y=at_y,

@@ -70,7 +70,7 @@ class Strangers:
         self._x = np.concatenate([self._x, x[: min(room, max(0, PLACED - len(self._x)))].numpy()])
         late = np.arange(room, len(h))
         if len(late) and self._draws is None:
-            self._draws = np.random.default_rng(seed_of(self._h))
+            self._draws = np.random.default_rng(seed_of(self._x))
         drawn = self._draws.random(len(late)) if self._draws is not None else np.zeros(0)
         slots = (drawn * (self.n + late + 1)).astype(np.intp)
         for i, slot in zip(late[slots < STRANGERS], slots[slots < STRANGERS]):  # a few: the reservoir of Vitter 1985
@@ -83,7 +83,7 @@ class Strangers:
     def known(self) -> bool:
         return self._h is not None and len(self._h) >= 2
 
-    def mean(self, shifts: int = 16) -> float:
+    def mean(self, shifts: int = 64) -> float:
         """On the sample: everybody paired with several others."""
         h = self._shuffled()
         steps = range(1, min(shifts, len(h) - 1) + 1)
@@ -115,7 +115,8 @@ class Strangers:
 
     def _mix(self) -> Tensor:
         assert self._h is not None
-        return torch.from_numpy(self._h[shuffled(len(self._h), seed_of(self._h))])
+        assert self._x is not None
+        return torch.from_numpy(self._h[shuffled(len(self._h), seed_of(self._x))])  # the same for any scale of outputs
 
     def _values(self) -> NDArray[np.float64]:
         first, second = _pairs(self._shuffled())

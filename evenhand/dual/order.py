@@ -25,7 +25,7 @@ def row_keys(x: Any) -> pd.Series:
     else:
         values = x.detach().cpu().numpy() if hasattr(x, "detach") else x.toarray() if hasattr(x, "toarray") else x
         flat = np.asarray(values)
-        frame = pd.DataFrame(flat.reshape(len(flat), -1)).infer_objects()
+        frame = pd.DataFrame(flat.reshape(len(flat), -1) if len(flat) else flat.reshape(0, 1)).infer_objects()
     numeric = frame.select_dtypes("number").columns
     mantissa, exponent = np.frexp(frame[numeric].astype(np.float64).to_numpy())
     frame[numeric] = np.ldexp(np.round(mantissa * 2**30), exponent) + 0.0  # nine digits, in any unit
