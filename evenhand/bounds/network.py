@@ -31,6 +31,8 @@ PRICE = 1.03  # how much of lam*eps + mean bound is given for a smaller range
 
 Say = Callable[[str], None]
 
+LinAlgError: type[RuntimeError] = torch.linalg.LinAlgError  # type: ignore[attr-defined]  # torch does not export it
+
 
 @dataclass(frozen=True)
 class NetworkBound:
@@ -149,7 +151,7 @@ def _tuned_dual(
                 again = tune(problem, x, max(eps, 1e-9), steps=steps, start=first, progress=progress)
                 tuned = again if again.value < tuned.value else tuned
         return Solver(problem, tuned.multipliers)
-    except (ValueError, torch.linalg.LinAlgError, KeyboardInterrupt):
+    except (ValueError, LinAlgError, KeyboardInterrupt):
         return None  # other bounds exist
 
 
@@ -207,7 +209,7 @@ class _Ranges:
                 self.hull = unpinned(problem)
                 joint = uniform_bound(self.hull, max(eps, 1e-9), steps=3 * steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
-            except (ValueError, torch.linalg.LinAlgError, KeyboardInterrupt):
+            except (ValueError, LinAlgError, KeyboardInterrupt):
                 pass
 
     def largest(self, lam: float) -> float:
@@ -217,7 +219,7 @@ class _Ranges:
                 try:
                     value = uniform_bound(self.hull, 0.0, lam, self.start, steps=self.steps).value
                     self.known[lam] = min(value, self.ceiling)
-                except (ValueError, torch.linalg.LinAlgError, KeyboardInterrupt):
+                except (ValueError, LinAlgError, KeyboardInterrupt):
                     pass
         return self.known[lam]
 

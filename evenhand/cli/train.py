@@ -123,8 +123,21 @@ def train(
 
         if data is None or not target:
             raise UserError("--text needs DATA and --target")
-        given = {"rho": rho, "seed": seed, "abuse": abuse, "overwrite": overwrite, "as_json": as_json}
-        train_text(Path(data), text, target, swap, encoder, out, separator=separator, decimal=decimal, **given)
+        train_text(
+            Path(data),
+            text,
+            target,
+            swap,
+            encoder,
+            out,
+            rho=rho,
+            seed=seed,
+            abuse=abuse,
+            overwrite=overwrite,
+            as_json=as_json,
+            separator=separator,
+            decimal=decimal,
+        )
         return
     if not target or not sensitive:
         raise UserError(

@@ -269,7 +269,7 @@ def _noise(x: Array, seed: int, columns: int = 1) -> Array:
     total = np.zeros((len(x), columns))
     for j in range(x.shape[1]):  # column by column: the sum must not depend on how many rows there are
         total += key[:, j : j + 1] * mix[j]
-    return cast(Array, (np.sin(total * 12.9898 + 78.233 * phase) * 43758.5453) % 1.0)
+    return (np.sin(total * 12.9898 + 78.233 * phase) * 43758.5453) % 1.0
 
 
 def _with(learner: Callable[..., FairMetric], sensitive: Any) -> Callable[[Any], FairMetric]:
