@@ -17,22 +17,29 @@ from evenhand.bounds.trees import suggestions
 from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
-from evenhand.dual.order import Trend, shuffled
+from evenhand.dual.order import Trend, seed_of, shuffled
 from evenhand.dual.pool import Pool
 from evenhand.dual.running import BlockMeans, StreamedPool
-from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.metric import FairMetric, free_share
+from evenhand.headline import STRANGERS_PART, Bracketed, Headline, percent, statement_table
 from evenhand.judged import Judged
-from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.output_distances import Described, OutputDistance
 from evenhand.search.candidates import CandidateSearch
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, plan
+from evenhand.search.within import within
+from evenhand.treated_worst import Worst
 
 TUNING_ROWS = 256  # so many rows at random choose where to search and which move the confidence bound is about
 
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """R(h) is at least ``r_low`` on the sample and, with the stated confidence, at least ``lower`` in general."""
+    """R(h) is at least ``r_low`` on the sample and, with the stated confidence, at least ``lower`` in general.
+
+    ``relative``, ``decisions`` and ``percentile`` say the same on scales that squeezing the scores does not change, see
+    ``evenhand.headline``; each of their ``lower`` holds with the stated confidence on its own.
+    """
 
     r_low: float
     lower: float
@@ -40,23 +47,52 @@ class Audit:
     eps: float
     n: int
     confidence: float
+    distance: str  # which d_Y
+    relative: Bracketed | None  # r_low over the mean d_Y of two strangers; None: strangers are treated alike
+    decisions: Bracketed | None  # share of people whose decision somebody similar changes; None: nothing is decided
+    percentile: Bracketed | None  # percentiles of the score by which somebody similar differs, on average
+    strangers: float  # mean d_Y of two strangers
+    yardstick: float  # eps over the mean d_X of two strangers: the relative of a model that is proportional to d_X
+    free_share: float  # how much of the difference between people the metric declares free
     tau: float
     share: float  # of individuals whose output moves by more than tau at lam
     d_y: NDArray[np.float64] = field(repr=False)  # (n,) each person's worst case at lam; (0,) with per_person=False
     d_x: NDArray[np.float64] = field(repr=False)
-    rows: NDArray[np.intp] = field(repr=False)  # the worst-treated, worst first
+    rows: NDArray[np.intp] = field(repr=False)  # the worst-treated within the budget, worst first
     _worst: dict[str, Any] = field(repr=False, default_factory=dict)
 
     def __str__(self) -> str:
-        return (
-            f"R(h) >= {self.r_low:.3g} at eps={self.eps:g} (n={self.n:,}); "
-            f"{self.share:.0%} of individuals move by more than {self.tau:g}"
-        )
+        parts = [f"R(h) >= {self.r_low:.3g} at eps={self.eps:g} ({self.distance}; n={self.n:,})"]
+        if self.relative is not None:
+            parts.append(
+                f"similar people can be treated as differently as {percent(self.relative.low)} of how strangers are"
+            )
+        else:
+            parts.append("strangers are treated alike, so there is nothing to compare with")
+        if self.decisions is not None:
+            parts.append(f"somebody similar changes the decision of at least {percent(self.decisions.low)} of people")
+        return "; ".join(parts)
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return statement_table("Audit", str(self), self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("R(h), found on the sample", f"at least {self.r_low:.3g}")]
+        rows += [(f"R(h), with {self.confidence:.0%} confidence", f"at least {self.lower:.3g}")]
+        if self.relative is not None:
+            rows += [("relative to strangers", f"at least {percent(self.relative.low)}")]
+            rows += [("a model proportional to d_X would have", percent(self.yardstick))]
+        if self.decisions is not None:
+            rows += [("decisions somebody similar changes", f"at least {percent(self.decisions.low)}")]
+        if self.percentile is not None:
+            rows += [("percentiles of the score, on average", f"at least {self.percentile.low:.2g}")]
+        return [*rows, ("of the difference between people, declared free", percent(self.free_share))]
+
     def pairs(self, k: int = 10) -> pd.DataFrame:
-        """The k worst-treated individuals and their worst cases side by side, one a line, in the user's own units.
+        """The k people whose outcome differs most from that of somebody similar (d_X <= eps), side by side with them,
+        one a line, in the user's own units; whole numbers where the column holds whole numbers.
 
         Only columns that changed for somebody are shown; ``changed`` says what changed for whom.
         """
@@ -95,8 +131,9 @@ def audit(
     eps: float = 0.1,
     bounds: Any = None,
     *,
-    output_distance: OutputDistance = mean_squared_logits,
+    output_distance: OutputDistance | None = None,
     confidence: float = 0.95,
+    threshold: float | None = None,
     tau: float = 0.5,
     interval: UpperBound = betting_upper,
     search: CandidateSearch | None = None,
@@ -116,8 +153,10 @@ def audit(
     search: ``CandidateSearch(variations)`` tries all versions of each person and nothing else, so that r_low is exact,
     for any model; bounds are not needed then, nor is a metric if versions are the same individual. effort: how hard to
     look otherwise, more starts and more steps; a hundred times as much finds a few percent more.
-    per_person=False keeps nothing for each person, so that memory does not grow with their number; r_low may then be
-    lower by about one part in ten thousand.
+    output_distance: by default the mean squared logits, or the total variation for a model that only gives
+    probabilities. threshold: the score (second logit minus the first, or the only output) above which the decision is
+    yes; 0 for classifiers. per_person=False keeps nothing for each person, so that memory does not grow with their
+    number; r_low may then be lower by about one part in ten thousand.
     """
     check_statement(eps, confidence)
     judged = Judged.of(model)
@@ -127,18 +166,22 @@ def audit(
         raise ValueError("x is empty; an audit needs at least one individual")
     head = judged.encode(first)
     if not len(tuners):
-        tuners = shuffled(len(head))[: min(TUNING_ROWS, max(1, len(head) // 4))]
+        tuners = shuffled(len(head), seed_of(head))[: min(TUNING_ROWS, max(1, len(head) // 4))]
     tuning = judged.encode(take(x, tuners)) if whole else head[torch.from_numpy(tuners)]
+    distance = judged.distance(output_distance)
     if search is None:
-        attack = replace(_attack(judged, head, fair_metric, bounds, output_distance), effort=effort)
+        attack = replace(_attack(judged, head, fair_metric, bounds, distance), effort=effort)
     else:
-        attack = _versions(judged, head, fair_metric, output_distance, search)
+        attack = _versions(judged, head, fair_metric, distance, search)
     judged.check_function(tuning)
     attack = attack.tuned(tuning)
     lams = plan(attack, tuning, eps, torch.from_numpy(tuners))
     move = choose_move(*_distances(attack, tuning, eps, lams, torch.from_numpy(tuners)), eps)
     pool = Pool() if per_person else StreamedPool(lams[-1], tau)
-    worst, moved_y, moved_x, seen = _Worst(keep, move.lam), BlockMeans(), BlockMeans(), 0
+    worst, moved_y, moved_x, seen = Worst(keep, judged, attack, eps), BlockMeans(), BlockMeans(), 0
+    with torch.no_grad():
+        h_tuning = attack.outputs(tuning)
+    headline = Headline(distance, h_tuning, judged.threshold(h_tuning.shape[1], threshold))
     trend = None if whole else Trend()
     while first is not None:
         encoded = head if seen == 0 else judged.encode(first)
@@ -151,11 +194,13 @@ def audit(
             found = candidates(attack, rows, eps, lams, numbers)
             d_y, d_x = attack.distances(rows, found)
             pool.add(d_y.numpy(), d_x.numpy())
-            worst.add(seen + start, first, start, rows, found, d_y, d_x)
+            similar = within(attack, rows, found, eps)
+            worst.add(seen + start, first, start, rows, similar)
             fresh = ~np.isin(numbers.numpy(), tuners)
             chosen_y, chosen_x = move(d_y.numpy(), d_x.numpy())
             moved_y.add(chosen_y[fresh])
             moved_x.add(chosen_x[fresh])
+            headline.add(rows[torch.from_numpy(fresh)], similar.h[torch.from_numpy(fresh)])
         seen += len(encoded)
         if progress:
             print(f"audit: {seen:,} individuals, R(h) >= {pool.minimise(eps).value:.4g}", file=sys.stderr)
@@ -163,42 +208,51 @@ def audit(
     value = pool.minimise(eps)
     at_y, at_x = pool.choice(value.lam) if isinstance(pool, Pool) else (np.zeros(0), np.zeros(0))
     share = float((at_y > tau).mean()) if isinstance(pool, Pool) else pool.share_above(value.lam)
-    enough = seen > 2 * len(tuning)
-    lower = move.lower(moved_y.values, moved_x.values, eps, 1 - confidence, interval) if enough else 0.0
+    alpha = 1 - confidence
+
+    def lower(alpha: float) -> float:
+        return move.lower(moved_y.values, moved_x.values, eps, alpha, interval) if moved_y.n else 0.0
+
+    known, pairs = headline.strangers.known, worst.frames()
+    mean_d_x = headline.strangers.mean_d_x(attack.d_x) if known else 0.0
     return Audit(
         r_low=value.value,
-        lower=lower,
+        lower=lower(alpha),
         lam=value.lam,
         eps=eps,
         n=seen,
         confidence=confidence,
+        distance=distance.name,
+        relative=headline.relative(value.value, np.inf, lower((1 - STRANGERS_PART) * alpha), np.inf, alpha, interval),
+        decisions=headline.decisions(alpha, None),
+        percentile=headline.percentile(alpha, None, interval),
+        strangers=headline.strangers.mean() if known else float("nan"),
+        yardstick=eps / mean_d_x if mean_d_x > 0 else float("nan"),
+        free_share=free_share(judged.metric(fair_metric), head) if search is None else 0.0,
         tau=tau,
         share=share,
         d_y=at_y,
         d_x=at_x,
-        rows=worst.numbers(),
-        _worst=worst.frames(judged),
+        rows=pairs["numbers"],
+        _worst=pairs,
     )
 
 
-def _attack(
-    judged: Judged, head: Tensor, fair_metric: FairMetric | None, bounds: Any, output_distance: OutputDistance
-) -> Attack:
-    metric = fair_metric if fair_metric is not None else judged.fair_metric
-    if metric is None:
-        raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
+def _attack(judged: Judged, head: Tensor, fair_metric: FairMetric | None, bounds: Any, distance: Described) -> Attack:
+    metric = judged.metric(fair_metric)
     metric.check_width(head)
     box = Box.of(bounds if bounds is not None else judged.bounds, head.shape[1])
     geometry = Geometry(metric, box)
     suggest = None if judged.ensemble is None else suggestions(judged.ensemble, geometry)
-    return Attack(judged.outputs, geometry, output_distance, judged.module is not None, by_structure=suggest)
+    outputs = judged.outputs_for(distance)
+    return Attack(outputs, geometry, distance, judged.module is not None, by_structure=suggest)
 
 
 def _versions(
     judged: Judged,
     head: Tensor,
     fair_metric: FairMetric | None,
-    output_distance: OutputDistance,
+    distance: Described,
     search: CandidateSearch,
 ) -> Attack:
     """An attack that tries everybody's versions; the metric prices them unless they are the same individual."""
@@ -210,7 +264,8 @@ def _versions(
     box = Box(everyone.amin(0), everyone.amax(0))
     metric = metric if metric is not None else FairMetric.euclidean(head.shape[1])
     metric.check_width(head)
-    return Attack(judged.outputs, Geometry(metric, box), output_distance, judged.module is not None, versions=search)
+    outputs = judged.outputs_for(distance)
+    return Attack(outputs, Geometry(metric, box), distance, judged.module is not None, versions=search)
 
 
 def _distances(
@@ -221,11 +276,11 @@ def _distances(
 
 
 def _tuners(x: Any) -> NDArray[np.intp]:
-    """Which rows of a table choose where to search: a random few, fixed by their number. Of a stream: not known yet."""
+    """Which rows of a table choose where to search: a random few. Of a stream: not known yet."""
     if not (hasattr(x, "shape") or isinstance(x, list)):
         return np.zeros(0, dtype=np.intp)
     n = len(x) if isinstance(x, list) else x.shape[0]
-    return shuffled(n)[: min(TUNING_ROWS, max(1, n // 4))]
+    return shuffled(n, seed_of(x))[: min(TUNING_ROWS, max(1, n // 4))]
 
 
 def _refuse_sorted(trend: Trend | None, x: Tensor) -> None:
@@ -268,44 +323,6 @@ def parts_of(x: Any, chunk: int) -> Iterator[Any]:
             yield whole.iloc[start : start + chunk] if hasattr(whole, "iloc") else whole[start : start + chunk]
     else:
         yield from x
-
-
-class _Worst:
-    """The worst-treated people so far, with their worst cases."""
-
-    def __init__(self, keep: int, lam: float) -> None:
-        self.keep, self.lam = keep, lam
-        self.entries: list[tuple[float, int, Any, Any, Tensor, Tensor, float, float]] = []
-
-    def add(self, offset: int, source: Any, start: int, x: Tensor, found: Tensor, d_y: Tensor, d_x: Tensor) -> None:
-        gain, best = (d_y - self.lam * d_x).max(1)
-        for i in gain.topk(min(self.keep, len(x))).indices.tolist():
-            j = int(best[i])
-            label = source.index[start + i] if hasattr(source, "index") and hasattr(source, "iloc") else offset + i
-            row = source.iloc[[start + i]] if hasattr(source, "iloc") else None
-            point = found[i, j].clone()  # a view would keep the candidates of the whole chunk
-            entry = (float(gain[i]), offset + i, label, row, x[i].clone(), point, float(d_y[i, j]), float(d_x[i, j]))
-            self.entries.append(entry)
-        self.entries.sort(key=lambda entry: (-entry[0], entry[1]))
-        del self.entries[self.keep :]
-
-    def numbers(self) -> NDArray[np.intp]:
-        return np.array([entry[1] for entry in self.entries], dtype=np.intp)
-
-    def frames(self, judged: Judged) -> dict[str, Any]:
-        x = torch.stack([entry[4] for entry in self.entries])
-        x_worst = torch.stack([entry[5] for entry in self.entries])
-        rows = [entry[3] for entry in self.entries]
-        source = pd.concat(rows) if all(isinstance(row, pd.DataFrame) for row in rows) else None
-        return {
-            "original": judged.decode(x.numpy(), source),
-            "worst": judged.decode(x_worst.numpy(), source),
-            "labels": [entry[2] for entry in self.entries],
-            "d_y": [entry[6] for entry in self.entries],
-            "d_x": [entry[7] for entry in self.entries],
-            "prediction": judged.predictions(x),
-            "prediction_worst": judged.predictions(x_worst),
-        }
 
 
 def _differs(original: pd.Series, worst: pd.Series) -> NDArray[np.bool_]:

@@ -20,18 +20,28 @@ from evenhand.bounds.fitted import fitted_module
 from evenhand.ensembles.read import CannotRead, read_ensemble
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.output_distances import (
+    Described,
+    OutputDistance,
+    centred,
+    described,
+    mean_squared_logits,
+    total_variation,
+)
 
 
 @dataclass(frozen=True)
 class Judged:
     """A model as the audit sees it: a function from encoded features to outputs, both float64."""
 
-    outputs: Callable[[Tensor], Tensor]  # (n, d) -> (n, K), logits for classifiers
+    outputs: Callable[[Tensor], Tensor]  # (n, d) -> (n, K), logits for classifiers (or the logarithm of probabilities)
     module: nn.Module | None  # None: a black box without gradients
     classes: NDArray[Any] | None
     fair_metric: FairMetric | None  # what the estimator was trained with, where it says so
     bounds: Any
     preprocessing: Pipeline | None  # the steps of a Pipeline before the estimator
+    only_probabilities: bool = False  # a classifier that does not say how it comes to them
+    is_classifier: bool = False
     ensemble: TreeEnsemble | None = None  # its trees, where it is made of trees that can be read
 
     @classmethod
@@ -40,16 +50,52 @@ class Judged:
         if isinstance(model, Pipeline):
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
         metric, bounds = getattr(model, "fair_metric_", None), getattr(model, "bounds_", None)
+        if getattr(model, "fair_metric", metric) is None:
+            metric = None  # trained without one: Euclidean is what it was given for want of a better, not a statement
         classes = getattr(model, "classes_", None)
         module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
         if isinstance(module, nn.Module):
             wide = copy.deepcopy(module).to(device="cpu", dtype=torch.float64).eval()
             for parameter in wide.parameters():
                 parameter.requires_grad_(False)
-            return cls(lambda x: _columns(wide(x)), wide, classes, metric, bounds, preprocessing)
+            outputs = lambda x: _columns(wide(x))  # noqa: E731
+            return cls(outputs, wide, classes, metric, bounds, preprocessing, False, classes is not None)
         ensemble = _trees(model)
-        outputs = _black_box(model) if ensemble is None else _logits(ensemble, classes is not None)
-        return cls(outputs, None, classes, metric, bounds, preprocessing, ensemble)
+        if ensemble is not None:
+            outputs = _logits(ensemble, classes is not None)
+            return cls(outputs, None, classes, metric, bounds, preprocessing, False, classes is not None, ensemble)
+        outputs, only_probabilities = _black_box(model)
+        known = only_probabilities or classes is not None
+        return cls(outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known)
+
+    def distance(self, given: OutputDistance | None) -> Described:
+        """The output distance to judge by: the given one, or the mean squared logits; of probabilities where the model
+        gives nothing else, the total variation."""
+        if given is None:
+            return total_variation if self.only_probabilities else mean_squared_logits
+        if described(given).needs_logits and self.only_probabilities:
+            raise ValueError(
+                f"{described(given)!r} needs logits and the model only gives probabilities, whose logarithms explode "
+                "near 0; use total_variation or absolute_probability"
+            )
+        return described(given)
+
+    def metric(self, given: FairMetric | None) -> FairMetric:
+        """The fair metric to judge by: the given one, or the one that the model was trained with."""
+        metric = given if given is not None else self.fair_metric
+        if metric is None:
+            raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
+        return metric
+
+    def threshold(self, k: int, given: float | None) -> float | None:
+        """The score (see ``scores``) above which a model with k outputs says yes; None where nothing is decided."""
+        if given is not None:
+            return given
+        return 0.0 if k > 1 or self.is_classifier else None
+
+    def outputs_for(self, distance: Described) -> Callable[[Tensor], Tensor]:
+        """Outputs as the distance means them: of classes, a shift of all logits of a person is nothing."""
+        return (lambda x: centred(self.outputs(x))) if distance.of_classes else self.outputs
 
     def check_function(self, x: Tensor) -> None:
         """Is it a function of one person at a time? The same people, asked again in another order, must get the same
@@ -90,6 +136,19 @@ class Judged:
             names = [f"x{j}" for j in range(encoded.shape[1])]
         return pd.DataFrame(encoded, columns=[str(name) for name in names])
 
+    def rare_category(self, column: str) -> Any:
+        """One of the categories that an encoder put together as infrequent, for a column of the user's."""
+        parts = [step for _, step in self.preprocessing.steps] if self.preprocessing is not None else []
+        for part in parts:
+            for _, transformer, columns in getattr(part, "transformers_", []):
+                steps = [step for _, step in transformer.steps] if isinstance(transformer, Pipeline) else [transformer]
+                for step in steps:
+                    rare = getattr(step, "infrequent_categories_", None)
+                    names = [str(name) for name in columns] if not isinstance(columns, str) else [columns]
+                    if rare is not None and column in names and rare[names.index(column)] is not None:
+                        return rare[names.index(column)][0]
+        return "another rare category"
+
     def predictions(self, x: Tensor) -> NDArray[Any]:
         """What the user would call the model's answer for each encoded row."""
         with torch.no_grad():
@@ -100,18 +159,42 @@ class Judged:
         return np.asarray(self.classes)[best] if self.classes is not None and len(self.classes) == h.shape[1] else best
 
 
-def _black_box(model: Any) -> Callable[[Tensor], Tensor]:
-    """Outputs of anything callable; of probabilities the logarithms, which are logits."""
+def scores(h: Tensor, own: Tensor | None = None) -> Tensor:
+    """The one number that a decision looks at, (n, K) -> (n,): the output itself, the second logit minus the first, or,
+    with more classes, how far the person's own class (``own``, by default the largest) is above the best other."""
+    k = h.shape[-1]
+    if k == 1:
+        return h[..., 0]
+    if k == 2:
+        return h[..., 1] - h[..., 0]
+    own = h.argmax(-1) if own is None else own
+    others = h.scatter(-1, own[..., None], -torch.inf)
+    return h.gather(-1, own[..., None])[..., 0] - others.amax(-1)
+
+
+def _black_box(model: Any) -> tuple[Callable[[Tensor], Tensor], bool]:
+    """Outputs of anything callable, and whether it only gives probabilities (whose logarithms the outputs are)."""
+    names = getattr(model, "feature_names_in_", None)
+
+    def rows_of(x: Tensor) -> Any:
+        rows = x.detach().numpy()
+        return rows if names is None else pd.DataFrame(rows, columns=names)
+
+    if hasattr(model, "decision_function") and hasattr(model, "classes_"):
+        classes = len(model.classes_)
+
+        def decision(x: Tensor) -> Tensor:
+            h = _columns(torch.from_numpy(np.array(model.decision_function(rows_of(x)), dtype=np.float64)))
+            return torch.cat([-h / 2, h / 2], 1) if classes == 2 and h.shape[1] == 1 else h
+
+        return decision, False
     if hasattr(model, "predict_proba"):
-        names = getattr(model, "feature_names_in_", None)
 
         def log_probability(x: Tensor) -> Tensor:
-            rows = x.detach().numpy()
-            given = rows if names is None else pd.DataFrame(rows, columns=names)
-            p = np.asarray(model.predict_proba(given), dtype=np.float64)
-            return torch.from_numpy(np.log(np.clip(p, 1e-12, 1.0)))
+            p = np.asarray(model.predict_proba(rows_of(x)), dtype=np.float64)
+            return torch.from_numpy(np.log(np.clip(p, 1e-300, 1.0)))
 
-        return log_probability
+        return log_probability, True
     call = model.predict if hasattr(model, "predict") else model
     if not callable(call):
         raise TypeError(
@@ -125,7 +208,7 @@ def _black_box(model: Any) -> Callable[[Tensor], Tensor]:
             raise ValueError(f"the model gave {tuple(h.shape)} for {x.shape[0]} rows; it must give one output a row")
         return _columns(h.to(device="cpu", dtype=torch.float64))
 
-    return outputs
+    return outputs, False
 
 
 def _trees(model: Any) -> TreeEnsemble | None:

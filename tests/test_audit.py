@@ -14,7 +14,8 @@ from torch import nn
 from evenhand.audit import audit
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.output_distances import squared_error, total_variation
+from evenhand.headline import percent
+from evenhand.output_distances import mean_squared_logits, squared_error, total_variation
 from evenhand.search import CandidateSearch
 from evenhand.variations import Variations
 
@@ -96,9 +97,11 @@ def test_a_model_that_ignores_the_sensitive_column_has_nothing_to_find_at_eps_ze
 def test_the_sentence():
     found = audit(linear_model(), people(100), METRIC, 0.1, ([-1.0, -9.0], [1.0, 9.0]), tau=0.8)
     text = str(found)
-    assert text.startswith(f"R(h) >= {found.r_low:.3g} at eps=0.1 (n=100); ")
-    assert text.endswith("% of individuals move by more than 0.8")
+    assert text.startswith(f"R(h) >= {found.r_low:.3g} at eps=0.1 (mean squared logits; n=100); similar people can be ")
+    assert percent(found.relative.low) in text
+    assert "decision" not in text  # one output, no threshold: nothing is decided
     assert "fair" not in text
+    assert f"at least {found.r_low:.3g}" in found._repr_html_()
     assert found.share == pytest.approx((found.d_y > 0.8).mean())
 
 
@@ -139,8 +142,8 @@ def test_pairs_are_in_the_users_units_and_categories():
         if "age" in pairs:
             assert row["age"] == pytest.approx(frame.loc[label, "age"])
     assert found.pairs(10**6).shape[0] == len(found.rows)
-    worst = pairs.iloc[0]
-    assert worst["d_Y"] - found.lam * worst["d_X"] > 0
+    assert (pairs["d_X"] <= 0.01).all()
+    assert (pairs["d_Y"].diff().dropna() <= 1e-12).all()  # most different first
 
 
 def test_rows_outside_the_bounds_are_counted_and_refused():
@@ -247,3 +250,79 @@ def test_versions_of_strangers_are_refused():
         audit(linear_model(), x[::-1].copy(), METRIC, 0.01, search=CandidateSearch(versions_of(x)))
     with pytest.raises(ValueError, match="fair_metric is needed to price the versions"):
         audit(linear_model(), x, None, 0.01, search=CandidateSearch(versions_of(x), same_individual=False))
+
+
+def two_class_net(scale=1.0, shift=False):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)).double()
+    with torch.no_grad():
+        net[-1].weight *= scale
+        net[-1].bias *= scale
+    return (lambda x: net(x).log_softmax(-1)) if shift else net
+
+
+class WithGradients(nn.Module):
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def forward(self, x):
+        return self.f(x)
+
+
+@pytest.fixture(scope="module")
+def plain_audit():
+    return audit(two_class_net(), people(160), METRIC, 0.01, ([-1.0, -9.0], [1.0, 9.0]))
+
+
+@pytest.mark.parametrize("scale", [0.05, 1e9])
+def test_squeezing_the_last_layer_changes_no_headline(plain_audit, scale):
+    """As of a COMPAS model whose R(h) fell four hundredfold with every decision the same."""
+    found = audit(two_class_net(scale), people(160), METRIC, 0.01, ([-1.0, -9.0], [1.0, 9.0]))
+    assert found.r_low == pytest.approx(scale**2 * plain_audit.r_low, rel=0.01)
+    assert found.relative.low == pytest.approx(plain_audit.relative.low, rel=0.01)
+    assert found.decisions.low == pytest.approx(plain_audit.decisions.low, abs=0.01)
+    assert found.percentile.low == pytest.approx(plain_audit.percentile.low, rel=0.01)
+    assert found.yardstick == pytest.approx(plain_audit.yardstick)
+
+
+def test_relative_is_r_over_strangers(plain_audit):
+    with torch.no_grad():
+        h = two_class_net()(torch.tensor(people(160)))
+    margin = (h[:, 1] - h[:, 0]).numpy()
+    assert plain_audit.strangers == pytest.approx(2 * margin.var() / 4, rel=0.15)  # centred: a quarter of the margin's
+    assert plain_audit.relative.low == pytest.approx(plain_audit.r_low / plain_audit.strangers)
+    assert plain_audit.yardstick == pytest.approx(0.01 / (2 * 3), rel=0.15)  # twice the variance of what is not free
+    assert 0 <= plain_audit.decisions.lower <= plain_audit.decisions.low <= 1
+    assert plain_audit.free_share == pytest.approx((1 / 3) / (1 / 3 + 3), rel=0.2)
+
+
+def test_a_shift_of_all_logits_is_nothing(plain_audit):
+    shifted = WithGradients(two_class_net(shift=True))
+    found = audit(shifted, people(160), METRIC, 0.01, ([-1.0, -9.0], [1.0, 9.0]))
+    assert found.r_low == pytest.approx(plain_audit.r_low, rel=0.02)
+
+
+def test_models_that_only_give_probabilities_are_judged_on_them():
+    x, bounds = people(160), ([-1.0, -9.0], [1.0, 9.0])
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, x[:, 0] + x[:, 1] > 0)
+    found = audit(forest, x, METRIC, 0.01, bounds)
+    assert found.distance == "total variation"
+    assert found.r_low <= 1
+    assert 0 <= found.relative.lower <= found.relative.low  # a range is known, so there is a bound in general
+    with pytest.raises(ValueError, match="only gives probabilities"):
+        audit(forest, x, METRIC, 0.01, bounds, output_distance=mean_squared_logits)
+
+
+def test_decisions_of_a_linear_model_are_counted_exactly():
+    x, eps = people(200), 0.04
+    model = nn.Linear(2, 1, bias=False).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[A, C]]))
+    found = audit(model, x, METRIC, eps, ([-1.0, -9.0], [1.0, 9.0]), threshold=0.3)
+    score, reach = x @ np.array([A, C]), C * np.sqrt(eps)
+    low, high = -A + C * x[:, 1] - reach, A + C * x[:, 1] + reach
+    turned = np.where(score > 0.3, low <= 0.3, high > 0.3)
+    assert found.decisions.low == pytest.approx(turned.mean(), abs=0.06)
+    assert found.decisions.lower < turned.mean()
+    assert audit(model, x, METRIC, eps, ([-1.0, -9.0], [1.0, 9.0])).decisions is None

@@ -8,9 +8,13 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-from evenhand.judged import Judged
+from evenhand import ERMClassifier, SenSeIClassifier
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.judged import Judged, scores
+from evenhand.output_distances import mean_squared_logits, squared_error, total_variation
 
 
 def test_every_kind_of_model_gives_outputs_in_float64():
@@ -56,3 +60,41 @@ def test_nonsense_is_refused():
         Judged.of(lambda rows: np.zeros(1)).outputs(torch.zeros(3, 2, dtype=torch.float64))
     with pytest.raises(ValueError, match="1 of 2 rows hold NaN"):
         Judged.of(nn.Linear(1, 1)).encode(np.array([[1.0], [np.nan]]))
+
+
+def test_a_model_trained_without_a_metric_brings_none():
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    plain = ERMClassifier(hidden=(4,), steps=5, random_state=0).fit(x, x[:, 0] > 0)
+    with pytest.raises(ValueError, match="fair_metric is needed"):
+        Judged.of(plain).metric(None)
+    metric = FairMetric(torch.tensor([[1.0], [0.0]]))
+    fair = SenSeIClassifier(metric, hidden=(4,), steps=5, random_state=0).fit(x, x[:, 0] > 0)
+    torch.testing.assert_close(Judged.of(fair).metric(None).directions, metric.directions)
+
+
+def test_logits_where_there_are_some_probabilities_where_not():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = (x[:, 0] > 0).astype(int) + (x[:, 1] > 0.5)
+    rows = torch.from_numpy(x)
+    for labels in (y > 0, y):
+        logistic = LogisticRegression().fit(x, labels)
+        judged = Judged.of(logistic)
+        assert judged.distance(None) is mean_squared_logits
+        np.testing.assert_allclose(judged.outputs(rows).softmax(1).numpy(), logistic.predict_proba(x), atol=1e-12)
+        assert (judged.predictions(rows) == logistic.predict(x)).all()
+        assert judged.threshold(2, None) == 0.0
+    tree = Judged.of(DecisionTreeClassifier(max_depth=2, random_state=0).fit(x, y > 0))
+    assert tree.distance(None) is total_variation
+    assert Judged.of(LinearRegression().fit(x, y)).threshold(1, None) is None
+    shifted = Judged.of(lambda rows: torch.stack([rows[:, 0] + 5, rows[:, 1] + 5], 1))
+    h = shifted.outputs_for(mean_squared_logits)(rows)
+    torch.testing.assert_close(h.sum(1), torch.zeros(60).double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(shifted.outputs_for(squared_error)(rows)[:, 0], rows[:, 0] + 5, atol=1e-5, rtol=0)
+
+
+def test_scores_are_what_decisions_look_at():
+    h = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, -1.0]])
+    assert scores(h).tolist() == [2.0, 3.0]
+    assert scores(h, torch.tensor([0, 1])).tolist() == [-3.0, -3.0]
+    assert scores(h[:, :2]).tolist() == [3.0, -3.0]
+    assert scores(h[:, :1]).tolist() == [1.0, 3.0]

@@ -1,9 +1,19 @@
+import copy
+import pickle
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.output_distances import absolute_probability, mean_squared_logits, squared_error, total_variation
+from evenhand.output_distances import (
+    absolute_probability,
+    centred,
+    described,
+    mean_squared_logits,
+    squared_error,
+    total_variation,
+)
 
 DISTANCES = [mean_squared_logits, squared_error, absolute_probability, total_variation]
 logit = st.floats(-20, 20, allow_nan=False)
@@ -38,3 +48,27 @@ def test_total_variation_lies_in_0_1_and_ignores_a_common_shift(a, b, shift):
 def test_absolute_probability_needs_two_logits():
     with pytest.raises(ValueError, match="use total_variation"):
         absolute_probability(torch.zeros(1, 3), torch.zeros(1, 3))
+
+
+def test_they_know_what_they_are():
+    assert [d.name for d in DISTANCES] == ["mean squared logits", "squared error", "|p - p'|", "total variation"]
+    assert [d.largest for d in DISTANCES] == [float("inf"), float("inf"), 1.0, 1.0]
+    for distance in DISTANCES:
+        assert copy.deepcopy(distance) is distance
+        assert pickle.loads(pickle.dumps(distance)) is distance
+        assert described(distance) is distance
+        assert distance.__doc__
+
+    def city_block(h, other):
+        return (h - other).abs().sum(-1)
+
+    assert described(city_block).name == "city block"
+    assert described(city_block).largest == float("inf")
+    assert described(city_block).reading is None
+
+
+def test_centred_logits_do_not_know_a_shift():
+    h = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    torch.testing.assert_close(centred(h + 7), centred(h))
+    torch.testing.assert_close(centred(h).softmax(-1), h.softmax(-1))
+    torch.testing.assert_close(centred(h[:, :1]), h[:, :1])  # one output: nothing to be shifted against

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -11,14 +11,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.dual.confidence import clopper_pearson_lower, clopper_pearson_upper
+from evenhand.headline import Bracketed, percent, statement_table
 
 Array = NDArray[np.float64]
+BRACKETED = ("relative", "decisions", "percentile")
 
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
     """R(h) between ``lower`` and ``upper`` with the stated confidence (both at once), for the population that the
-    held-out people were drawn from and every x' in the bounds. ``r_low`` and ``r_high`` bracket the sample's own R."""
+    held-out people were drawn from and every x' in the bounds. ``r_low`` and ``r_high`` bracket the sample's own R.
+
+    ``relative``, ``decisions`` and ``percentile`` say the same on scales that squeezing the scores does not change, see
+    ``evenhand.headline``; each holds with the stated confidence on its own, both sides at once.
+    """
 
     r_low: float
     r_high: float
@@ -33,7 +39,13 @@ class Certificate:
     distance: str  # which d_Y
     each_low: Array = field(repr=False)  # (n,) d_Y within d_X <= eps is at least this for each held-out person
     each_high: Array = field(repr=False)  # (n,) and at most this
-    rows: NDArray[np.intp] = field(repr=False)  # (n,) which rows of what was given the held-out people are
+    rows: NDArray[np.intp] = field(repr=False, default_factory=lambda: np.zeros(0, dtype=np.intp))  # (n,) held out
+    relative: Bracketed | None = None  # R(h) over the mean d_Y of two strangers; None: strangers are treated alike
+    decisions: Bracketed | None = None  # share whose decision somebody similar could change; None: nothing is decided
+    percentile: Bracketed | None = None  # percentiles of the score by which somebody similar can differ, on average
+    strangers: float = float("nan")  # mean d_Y of two strangers
+    yardstick: float = float("nan")  # eps over strangers' mean d_X: the relative of a model proportional to d_X
+    free_share: float = float("nan")  # how much of the difference between people the metric declares free
     tuning_rows: int = 0
     seconds: float = 0.0
 
@@ -66,12 +78,55 @@ class Certificate:
 
     __repr__ = __str__
 
+    @property
+    def headline(self) -> str:
+        """The same on the scales that cannot be squeezed, each with the stated confidence on its own."""
+        parts = []
+        if self.relative is not None and np.isfinite(self.relative.upper):
+            parts.append(
+                f"similar people are treated at most {percent(self.relative.upper)} as differently as strangers"
+            )
+        if self.decisions is not None:
+            parts.append(
+                f"no more than {percent(self.decisions.upper)} of decisions could be changed by somebody similar"
+            )
+        if self.percentile is not None:
+            parts.append(
+                f"somebody similar is at most {self.percentile.upper:.2g} percentiles of the score away on average"
+            )
+        said = "; ".join(parts) if parts else "nothing can be said relative to strangers, who are treated alike"
+        return f"With {self.confidence:.0%} confidence each: {said}"
+
+    @property
+    def assumes(self) -> str:
+        """What has to be true for the statement to be."""
+        return (
+            f"It assumes that the {self.n:,} held-out people were drawn independently from the population it is about, "
+            f"that neither the training nor the {self.tuning_rows:,} tuning people are among them, and that the "
+            "population lies inside the bounds; rows that were left out beforehand are not part of it"
+        )
+
+    def _repr_html_(self) -> str:
+        shown = [("R(h) on the sample", f"{self.r_low:.3g} to {self.r_high:.3g}")]
+        shown += [(f"R(h), with {self.confidence:.0%} confidence", f"{self.lower:.3g} to {self.upper:.3g}")]
+        for name, value in (("relative to strangers", self.relative), ("decisions that could change", self.decisions)):
+            if value is not None:
+                shown.append((name, f"{percent(value.lower)} to {percent(value.upper)}"))
+        shown += [("a model proportional to d_X would have, relative to strangers", percent(self.yardstick))]
+        if self.percentile is not None:
+            shown.append(("percentiles of the score", f"{self.percentile.lower:.2g} to {self.percentile.upper:.2g}"))
+        shown += [("of the difference between people, declared free", percent(self.free_share))]
+        return statement_table("Certificate", f"{self}. {self.assumes}.", shown)
+
     def to_json(self) -> str:
-        """All numbers, the per-person bounds included, as JSON."""
+        """All numbers, the per-person bounds included, as JSON; what is infinite or undefined is null."""
         values: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("each_low", "each_high", "rows"):
             values[name] = values[name].tolist()
-        return json.dumps({**values, "gap": self.gap if np.isfinite(self.gap) else None, "statement": str(self)})
+        for name in BRACKETED:
+            values[name] = None if values[name] is None else asdict(values[name])
+        said = {"gap": self.gap, "statement": str(self), "headline": self.headline, "assumes": self.assumes}
+        return json.dumps(_finite({**values, **said}))
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
@@ -79,7 +134,19 @@ class Certificate:
         values = json.loads(text)
         for name, kind in (("each_low", np.float64), ("each_high", np.float64), ("rows", np.intp)):
             values[name] = np.array(values[name], dtype=kind)
+        for name in BRACKETED:
+            if values[name] is not None:
+                values[name] = Bracketed(**{k: np.inf if v is None else v for k, v in values[name].items()})
+        for name in ("strangers", "yardstick", "free_share"):
+            values[name] = float("nan") if values[name] is None else values[name]
         return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of, take
 from evenhand.bounds.bound import Bound, Bracket
+from evenhand.bounds.crown import output_range
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
@@ -32,14 +33,16 @@ from evenhand.certify.people import Known
 from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
-from evenhand.dual.order import shuffled
+from evenhand.dual.order import seed_of, shuffled
 from evenhand.dual.pool import Pool
 from evenhand.dual.running import BlockMeans, StreamedPool
-from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.metric import FairMetric, free_share
+from evenhand.headline import STRANGERS_PART, Headline
 from evenhand.judged import Judged
-from evenhand.output_distances import OutputDistance, mean_squared_logits
+from evenhand.output_distances import OutputDistance, described
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, plan
+from evenhand.search.within import within
 from evenhand.variations import Variations
 
 CHUNK = 4096  # people looked at together
@@ -77,8 +80,9 @@ def certify(
     *,
     x_train: Any = None,
     confidence: float = 0.95,
-    output_distance: OutputDistance = mean_squared_logits,
+    output_distance: OutputDistance | None = None,
     interval: UpperBound = betting_upper,
+    threshold: float | None = None,
     d_y_max: float | None = None,
     distinct_people: bool = False,
     tune_rows: int = 40,
@@ -103,6 +107,10 @@ def certify(
     start: multipliers to tune from besides the general ones, such as those of ``certified_fine_tune``; estimators
     bring their own. They must not depend on the held-out people.
 
+    output_distance: by default the mean squared logits, or the total variation for a model that only gives
+    probabilities. threshold: the score (second logit minus the first, or the only output) above which the decision is
+    yes; 0 for classifiers.
+
     interval is one of betting_upper, empirical_bernstein_upper and hoeffding_upper: choose it before you see a result.
     Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
     data without labels, their values; distinct_people=True vouches that equal values are different people.
@@ -113,10 +121,10 @@ def certify(
         for other in known:
             other.refuse(x_held_out)
         return certify_variations(
-            model, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max
+            model, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max, threshold
         )
     began = time.perf_counter()
-    x_tune, x_held_out, held_rows = _separate(x_tune, x_held_out)
+    x_tune, x_held_out, held_rows = separate(x_tune, x_held_out)
     n = len(x_held_out) if hasattr(x_held_out, "__len__") else NOMINAL_ROWS
     if hasattr(x_held_out, "__len__"):
         for other in known:
@@ -124,11 +132,14 @@ def certify(
         known = []
     alpha = 1 - confidence
     effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
-    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress)
+    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress, threshold)
     judged, problem, read, attack, bound, tuning, lams = prepared
     lam, largest = bound.lam, bound.largest
+    with torch.no_grad():
+        h_tuning = attack.outputs(tuning)
+    headline = Headline(described(attack.output_distance), h_tuning, judged.threshold(h_tuning.shape[1], threshold))
     _say(progress, f"the bound is tuned: lam = {lam:.4g}, range {largest:.4g}")
-    move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, bound.upper(tuning[:128])), eps)
+    move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, bound.upper(tuning[:128]))[1:], eps)
     pool = Pool() if per_person else StreamedPool(lams[-1], 0.0)
     above, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans()
     each_low, each_high = [], []
@@ -139,8 +150,10 @@ def certify(
             check_inside(problem.box, rows)
             found = bound.upper(rows)
             rbar = found.upper.numpy()
-            d_y, d_x = _pool_distances(attack, rows, eps, lams, found)
-            low, high = np.where(d_x <= eps, d_y, 0.0).max(1), read.up_each(lam * eps + rbar)
+            points, d_y, d_x = _pool_distances(attack, rows, eps, lams, found)
+            similar = within(attack, rows, points, eps)
+            headline.add_bounded(rows, similar.h, bound.decided(rows, eps), *bound.score_range(rows, eps))
+            low, high = similar.d_y.max(1).values.numpy(), read.up_each(lam * eps + rbar)
             _check_order(0.0, 0.0, low, high)
             above.add(rbar)
             pool.add(d_y, d_x)
@@ -153,14 +166,29 @@ def certify(
     if pool.n == 0:
         raise ValueError("nobody is held out; a certificate needs at least one individual")
     value, r_high = pool.minimise(eps).value, read.up(lam * eps + above.mean)
-    upper = read.up(min(lam * eps + interval(above.values, largest, alpha / 2), bound.everywhere))
-    lower = move.lower(moved_y.values, moved_x.values, eps, alpha / 2, interval)
     _check_order(value, r_high)
+
+    def upper(alpha: float) -> float:
+        return read.up(min(lam * eps + interval(above.values, largest, alpha), bound.everywhere))
+
+    def lower(alpha: float) -> float:
+        return min(move.lower(moved_y.values, moved_x.values, eps, alpha, interval), upper(alpha))
+
+    each = alpha / 2  # two sides, at once
+    for_r = (1 - STRANGERS_PART) * each
+    widest = read.up(min(largest + lam * most_d_x(problem), output_range(problem)))  # d_Y <= r_lam + lam * d_X
+    mean_d_x = headline.strangers.mean_d_x(problem.d_x) if headline.strangers.known else 0.0
     return Certificate(
         r_low=value,
         r_high=r_high,
-        lower=min(lower, upper),
-        upper=upper,
+        lower=lower(each),
+        upper=upper(each),
+        relative=headline.relative(value, r_high, lower(for_r), upper(for_r), each, interval, widest),
+        decisions=headline.decisions(each, each),
+        percentile=headline.percentile(each, each, interval),
+        strangers=headline.strangers.mean() if headline.strangers.known else float("nan"),
+        yardstick=eps / mean_d_x if mean_d_x > 0 else float("nan"),
+        free_share=free_share(judged.metric(fair_metric), tuning),
         lam=lam,
         r_lam_max=largest,
         delta_everywhere=read.up(bound.everywhere),
@@ -184,7 +212,7 @@ def certify_individuals(
     bounds: Any = None,
     x_tune: Any = None,
     *,
-    output_distance: OutputDistance = mean_squared_logits,
+    output_distance: OutputDistance | None = None,
     tune_rows: int = 40,
     tune_steps: int = 120,
     start: Multipliers | None = None,
@@ -204,7 +232,11 @@ def certify_individuals(
     check_inside(problem.box, rows)
     found = bound.upper(rows)
     upper = read.up_each(torch.minimum(bound.lam * eps + found.upper, bound.near(rows, eps)).numpy())
-    best_y, best_x, witness = _within(attack, rows, eps, lams, found.witness)
+    similar = within(attack, rows, _pool_distances(attack, rows, eps, lams, found)[0], eps)
+    best = similar.d_y.argmax(1)
+    at = torch.arange(len(rows))
+    best_y, best_x = similar.d_y[at, best].numpy(), similar.d_x[at, best].numpy()
+    witness = similar.points[at, best].numpy()
     _check_order(0.0, 0.0, best_y, upper)
     return Individuals(best_y, np.maximum(upper, best_y), witness, best_x, eps, read.name, judged.decode(witness, x))
 
@@ -215,27 +247,26 @@ def _prepare(
     fair_metric: FairMetric | None,
     eps: float,
     bounds: Any,
-    output_distance: OutputDistance,
+    output_distance: OutputDistance | None,
     effort: _Effort,
     progress: bool,
+    threshold: float | None = None,
 ) -> _Prepared:
     check_statement(eps, 0.5)
     judged = Judged.of(model)
     if judged.ensemble is not None:
         return _prepare_trees(judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
     layers = affine_layers(judged.module if judged.module is not None else model)
-    metric = fair_metric if fair_metric is not None else judged.fair_metric
-    if metric is None:
-        raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
+    metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
     box = Box.of(bounds if bounds is not None else judged.bounds, layers[0].weight.shape[1])
-    read = readout(output_distance, layers)
+    read = readout(distance, layers)
     problem = Problem(read.layers, metric, box)
     x = judged.encode(x_tune)
     check_inside(box, x)
     judged.check_function(x)
-    x = x[torch.from_numpy(shuffled(len(x)))]  # the first ones are used more than the others
+    x = x[torch.from_numpy(shuffled(len(x), 0))]  # the first ones are used more than the others
     _check_folding(judged, layers, x[:64])
-    attack = Attack(judged.outputs, problem, output_distance, differentiable=True, neighbours=x[:256])
+    attack = Attack(judged.outputs_for(distance), problem, distance, differentiable=True, neighbours=x[:256])
     lams = plan(attack, x[:128], eps)
     say = (lambda text: _say(True, text)) if progress else None
     start = effort.start if effort.start is not None else _trained_multipliers(model)
@@ -248,6 +279,7 @@ def _prepare(
         alpha=effort.alpha,
         steps=effort.tune_steps,
         rounds=effort.rounds,
+        threshold=threshold if threshold is not None else 0.0,
         start=start,
         lam_at_least=lams[-1] / 2,
         progress=say,
@@ -261,23 +293,21 @@ def _prepare_trees(
     fair_metric: FairMetric | None,
     eps: float,
     bounds: Any,
-    output_distance: OutputDistance,
+    output_distance: OutputDistance | None,
     effort: _Effort,
 ) -> _Prepared:
     ensemble = judged.ensemble
     assert ensemble is not None
-    metric = fair_metric if fair_metric is not None else judged.fair_metric
-    if metric is None:
-        raise ValueError("fair_metric is needed: the model does not carry one; see evenhand.fair_metrics")
+    metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
     box = Box.of(bounds if bounds is not None else judged.bounds, ensemble.d)
-    read, scale = tree_readout(output_distance, ensemble.outputs, judged.classes is not None)
+    read, scale = tree_readout(distance, ensemble.outputs, judged.classes is not None)
     x = judged.encode(x_tune)
     check_inside(box, x)
-    x = x[torch.from_numpy(shuffled(len(x)))]
+    x = x[torch.from_numpy(shuffled(len(x), 0))]
     geometry = Geometry(metric, box)
     bound = bound_trees(ensemble, geometry, x[: effort.tune_rows], eps, scale)
     suggest = suggestions(ensemble, geometry)
-    attack = Attack(judged.outputs, geometry, output_distance, False, x[:256], by_structure=suggest)
+    attack = Attack(judged.outputs_for(distance), geometry, distance, False, x[:256], by_structure=suggest)
     return _Prepared(judged, geometry, read, attack, bound, x, [bound.lam])
 
 
@@ -289,41 +319,24 @@ def _trained_multipliers(model: Any) -> Multipliers | None:
 
 def _pool_distances(
     attack: Attack, x: Tensor, eps: float, lams: list[float], found: Bracket
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """d_Y and d_X of all candidates: (n, m) each; the branch and bound's own worst cases among them."""
+) -> tuple[Tensor, NDArray[np.float64], NDArray[np.float64]]:
+    """All candidates (n, m, d) and their d_Y and d_X; the branch and bound's own worst cases among them."""
     parts = []
     for start in range(0, len(x), 512):
         rows = x[start : start + 512]
         points = torch.cat([candidates(attack, rows, eps, lams), found.witness[start : start + 512, None]], 1)
-        parts.append(attack.distances(rows, points))
-    return torch.cat([p[0] for p in parts]).numpy(), torch.cat([p[1] for p in parts]).numpy()
+        parts.append((points, *attack.distances(rows, points)))
+    points, d_y, d_x = (torch.cat(each) for each in zip(*parts, strict=True))
+    return points, d_y.numpy(), d_x.numpy()
 
 
-def _within(
-    attack: Attack, x: Tensor, eps: float, lams: list[float], witness: Tensor
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """The best candidate with d_X <= eps of each person; dearer ones are first moved towards x."""
-    ys, xs, points = [], [], []
-    for start in range(0, len(x), 512):
-        rows = x[start : start + 512]
-        found = torch.cat([candidates(attack, rows, eps, lams), witness[start : start + 512, None]], 1)
-        base = rows[:, None].expand_as(found).clone()
-        base[..., attack.geometry.pinned] = found[..., attack.geometry.pinned]
-        base = torch.where((attack.d_x(base - rows[:, None]) <= eps)[..., None], base, rows[:, None])
-        price = attack.d_x(found - base).clamp(min=1e-300)
-        share = (0.999999 * eps / price).sqrt().clamp(max=1.0)[..., None]
-        found = attack.geometry.box.round(base + share * (found - base))
-        d_y, d_x = attack.distances(rows, found)
-        best = torch.where(d_x <= eps, d_y, torch.zeros_like(d_y)).max(1)
-        chosen = found[torch.arange(len(rows)), best.indices]
-        stay = best.values <= 0
-        ys.append(best.values)
-        xs.append(torch.where(stay, torch.zeros_like(best.values), d_x[torch.arange(len(rows)), best.indices]))
-        points.append(torch.where(stay[:, None], rows, chosen))
-    return torch.cat(ys).numpy(), torch.cat(xs).numpy(), torch.cat(points).numpy()
+def most_d_x(problem: Geometry) -> float:
+    """At least the largest d_X of two people in Dom."""
+    span = problem.box.high - problem.box.low
+    return float(torch.linalg.eigvalsh(problem.sigma)[-1].clamp(min=0) * span.square().sum())
 
 
-def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
+def separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
     """Tuning people, held-out people, and which rows of what was given the latter are (none for a stream)."""
     if x_tune is not None:
         n = len(x_held_out) if hasattr(x_held_out, "__len__") else 0
@@ -336,7 +349,7 @@ def _separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]
             f"x_tune is needed with only {len(x_held_out)} held-out rows: the multipliers must be chosen on other "
             "people; give x_tune, or at least 50 held-out rows, a fifth of which is then used for tuning"
         )
-    order = shuffled(len(x_held_out))
+    order = shuffled(len(x_held_out), seed_of(x_held_out))
     held = np.sort(order[count:])
     return take(x_held_out, order[:count]), take(x_held_out, held), held
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from evenhand.certify.certificate import Certificate
 from evenhand.dual.confidence import UpperBound
 from evenhand.dual.moves import choose_move
-from evenhand.dual.order import shuffled
+from evenhand.dual.order import in_own_order, seed_of, shuffled
 from evenhand.dual.pool import Pool
-from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.metric import FairMetric, free_share
+from evenhand.headline import STRANGERS_PART, Headline
 from evenhand.judged import Judged
-from evenhand.output_distances import OutputDistance, absolute_probability, total_variation
+from evenhand.output_distances import Described, OutputDistance
 from evenhand.search.geometry import exact_sigma
 from evenhand.variations import Variations
 
@@ -28,9 +31,10 @@ def certify_variations(
     eps: float,
     tuning: Variations | None,
     confidence: float,
-    output_distance: OutputDistance,
+    output_distance: OutputDistance | None,
     interval: UpperBound,
     d_y_max: float | None,
+    threshold: float | None,
 ) -> Certificate:
     """R(h) when x' must be one of a person's versions. On the sample it is exact: r_low = r_high.
 
@@ -38,9 +42,10 @@ def certify_variations(
     be: 1 for probabilities, otherwise ``d_y_max``.
     """
     began = time.perf_counter()
-    if output_distance in (absolute_probability, total_variation):
-        d_y_max = 1.0
-    if d_y_max is None:
+    judged = Judged.of(model)
+    distance = judged.distance(output_distance)
+    d_y_max = min(distance.largest, np.inf if d_y_max is None else d_y_max)
+    if not np.isfinite(d_y_max):
         raise ValueError(
             "the confidence bound needs the largest possible output distance: use total_variation or "
             "absolute_probability, or give d_y_max, a bound known before the data were seen"
@@ -49,35 +54,51 @@ def certify_variations(
     if not isinstance(tuning, Variations):
         if len(held_out) < 2:
             raise ValueError(f"a certificate needs people to tune on beside those held out; got {len(held_out)} in all")
-        order, count = shuffled(len(held_out)), max(1, len(held_out) // 5)
+        order, count = shuffled(len(held_out), seed_of(held_out.values)), max(1, len(held_out) // 5)
         rows = np.sort(order[count:])
         tuning, held_out = _people(held_out, order[:count]), _people(held_out, rows)
-    judged = Judged.of(model)
-    tune_y, tune_x, tune_least = _distances(judged, tuning, fair_metric, output_distance)
-    d_y, d_x, d_x_least = _distances(judged, held_out, fair_metric, output_distance)
+    h_tuning, tune_y, tune_x, tune_least, _ = _distances(judged, tuning, fair_metric, distance)
+    h, d_y, d_x, d_x_least, x = _distances(judged, held_out, fair_metric, distance)
     if float(d_y.max(initial=0)) > d_y_max * (1 + 1e-12):
         raise ValueError(f"a held-out output distance is {d_y.max():g}, above d_y_max = {d_y_max:g}")
     tuned, pool, widest = Pool(), Pool(), Pool()
     tuned.add(tune_y, tune_least)
     pool.add(d_y, d_x)
     widest.add(d_y, d_x_least)
-    lam, alpha = tuned.minimise(eps).lam, (1 - confidence) / 2
+    lam, each = tuned.minimise(eps).lam, (1 - confidence) / 2
     move = choose_move(tune_y, tune_x, eps)
-    moved_y, moved_x = (each[shuffled(len(d_y))] for each in move(d_y, d_x))
-    gains = np.minimum(widest.gains(lam), d_y_max)[shuffled(len(d_y))]
-    upper = min(lam * eps + interval(gains, d_y_max, alpha), d_y_max)
+    moved_y, moved_x = (in_own_order(values) for values in move(d_y, d_x))
+    gains = in_own_order(np.minimum(widest.gains(lam), d_y_max))
+
+    def upper(alpha: float) -> float:
+        return float(min(lam * eps + interval(gains, d_y_max, alpha), d_y_max))
+
+    def lower(alpha: float) -> float:
+        return min(move.lower(moved_y, moved_x, eps, alpha, interval), upper(alpha))
+
+    headline = Headline(distance, h_tuning[:, 0], judged.threshold(h.shape[2], threshold))
+    headline.add(x, h, torch.from_numpy(d_x <= eps), torch.from_numpy(d_x_least <= eps))
+    r_low, r_high, for_r = pool.minimise(eps).value, widest.minimise(eps).value, (1 - STRANGERS_PART) * each
+    known = headline.strangers.known
+    mean_d_x = headline.strangers.mean_d_x(_price(fair_metric)) if known and fair_metric is not None else 0.0
     return Certificate(
-        r_low=pool.minimise(eps).value,
-        r_high=widest.minimise(eps).value,
-        lower=min(move.lower(moved_y, moved_x, eps, alpha, interval), upper),
-        upper=upper,
+        r_low=r_low,
+        r_high=r_high,
+        lower=lower(each),
+        upper=upper(each),
+        relative=headline.relative(r_low, r_high, lower(for_r), upper(for_r), each, interval, d_y_max),
+        decisions=headline.decisions(each, each),
+        percentile=headline.percentile(each, each, interval),
+        strangers=headline.strangers.mean() if known else float("nan"),
+        yardstick=eps / mean_d_x if mean_d_x > 0 else float("nan"),
+        free_share=0.0 if fair_metric is None else free_share(fair_metric, x),
         lam=lam,
         r_lam_max=d_y_max,
         delta_everywhere=d_y_max,
         eps=eps,
         n=len(d_y),
         confidence=confidence,
-        distance=f"{getattr(output_distance, '__name__', 'd_Y').replace('_', ' ')}, finite sets",
+        distance=f"{distance.name}, finite sets",
         each_low=np.where(d_x <= eps, d_y, 0.0).max(1),
         each_high=np.where(d_x_least <= eps, d_y, 0.0).max(1),
         rows=rows,
@@ -91,33 +112,40 @@ def _people(variations: Variations, rows: NDArray[np.intp]) -> Variations:
 
 
 def _distances(
-    judged: Judged, variations: Variations, fair_metric: FairMetric | None, output_distance: OutputDistance
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """d_Y, d_X and the least that d_X can be, given that the metric's numbers and the versions' are rounded: (g, m)."""
+    judged: Judged, variations: Variations, fair_metric: FairMetric | None, distance: Described
+) -> tuple[Tensor, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Tensor]:
+    """Outputs (g, m, K), d_Y, d_X, the least that d_X can be, given that the metric's numbers and the versions' are
+    rounded, (g, m) each, and the originals (g, d)."""
     g, m = variations.values.shape[:2]
     if g == 0:
         raise ValueError("there is nobody in the variations; the certificate needs people who have versions")
     x = judged.encode(variations.flat())
     judged.check_function(x[:256])
     with torch.no_grad():
-        h = judged.outputs(x)
-        d_y = output_distance(h.reshape(g, m, -1)[:, :1].expand(g, m, h.shape[1]), h.reshape(g, m, -1))
-    if fair_metric is None:
-        return d_y.numpy(), np.zeros((g, m)), np.zeros((g, m))
-    fair_metric.check_width(x)
-    sigma, directions = exact_sigma(fair_metric)
+        h = judged.outputs_for(distance)(x).reshape(g, m, -1)
+        d_y = distance(h[:, :1].expand_as(h), h)
     versions = x.reshape(g, m, -1)
-    delta = versions - versions[:, :1]
-    if fair_metric.factor is None:
-        length = (delta - (delta @ directions) @ directions.T).norm(dim=-1)
-    else:
-        length = (delta @ fair_metric.factor.double().T).norm(dim=-1)
+    if fair_metric is None:
+        return h, d_y.numpy(), np.zeros((g, m)), np.zeros((g, m)), versions[:, 0]
+    fair_metric.check_width(x)
+    sigma, _ = exact_sigma(fair_metric)
+    length = _price(fair_metric)(versions - versions[:, :1]).sqrt()
     stretch = float(torch.linalg.matrix_norm(sigma, 2)) ** 0.5
     unit = max(_rounding(fair_metric.directions.dtype), _rounding(variations.values.dtype))
     slack = 4 * unit * stretch * (versions.norm(dim=-1) + versions[:, :1].norm(dim=-1))
     free = length <= slack  # along a sensitive direction, to the precision that the direction is written in
     d_x = torch.where(free, torch.zeros_like(length), length.square())
-    return d_y.numpy(), d_x.numpy(), (length - slack).clamp(min=0).square().numpy()
+    least = (length - slack).clamp(min=0).square()
+    return h, d_y.numpy(), d_x.numpy(), least.numpy(), versions[:, 0]
+
+
+def _price(fair_metric: FairMetric) -> Callable[[Tensor], Tensor]:
+    """d_X of moves (..., d) in float64."""
+    if fair_metric.factor is not None:
+        factor = fair_metric.factor.detach().to("cpu", torch.float64)
+        return lambda delta: (delta @ factor.T).square().sum(-1)
+    directions = exact_sigma(fair_metric)[1]
+    return lambda delta: (delta - (delta @ directions) @ directions.T).square().sum(-1)
 
 
 def _rounding(dtype: torch.dtype | np.dtype[Any]) -> float:

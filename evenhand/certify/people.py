@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.dual.order import row_keys
 from evenhand.variations import Variations
 
 
@@ -31,7 +32,7 @@ class Known:
         else:
             if self._keys is None:
                 self._keys = _all_keys(self.other)
-            shared = sum(int(_keys(part).isin(self._keys).sum()) for part in _pieces(held_out))
+            shared = sum(int(row_keys(part).isin(self._keys).sum()) for part in _pieces(held_out))
             how = "values"
             cure = "draw them apart; if they are different people who look alike, say distinct_people=True"
         if shared:
@@ -49,7 +50,7 @@ def _originals(people: Any) -> Any:
 
 
 def _all_keys(x: Any) -> pd.Series:
-    parts = [_keys(part) for part in _pieces(x)]
+    parts = [row_keys(part) for part in _pieces(x)]
     return pd.concat(parts, ignore_index=True) if parts else pd.Series(dtype=np.uint64)
 
 
@@ -65,15 +66,3 @@ def _labelled(x: Any) -> bool:
     return isinstance(x, pd.DataFrame) and not (
         isinstance(x.index, pd.RangeIndex) and x.index.start == 0 and x.index.step == 1
     )
-
-
-def _keys(x: Any) -> pd.Series:
-    if isinstance(x, pd.DataFrame):
-        frame = x.reset_index(drop=True)
-        frame.columns = pd.RangeIndex(frame.shape[1])
-    else:
-        values = x.detach().cpu().numpy() if hasattr(x, "detach") else x
-        frame = pd.DataFrame(np.asarray(values)).infer_objects()
-    numeric = frame.select_dtypes("number").columns
-    frame[numeric] = frame[numeric].astype(np.float64).round(9) + 0.0
-    return pd.util.hash_pandas_object(frame, index=False)

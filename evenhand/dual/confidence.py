@@ -54,7 +54,7 @@ def betting_upper(values: ArrayLike, high: float, alpha: float) -> float:
     below, above = float(scaled.mean()), 1.0  # never below the sample's own mean
     if high == 0 or not refuted(above):
         return high
-    while above - below > 1e-10 * above + 1e-15:  # the capital grows with m, so bisection finds its last m
+    while above - below > 1e-9 * above + 1e-15:  # the capital grows with m; above has been refuted all along
         middle = (below + above) / 2
         below, above = (below, middle) if refuted(middle) else (middle, above)
     return high * above

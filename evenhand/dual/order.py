@@ -1,22 +1,52 @@
 """The order in which people come must not matter.
 
 An independent sample that was sorted afterwards (by score, age or group) is no sequence of independent draws: its first
-rows are not like the others, and a bound that reads it one by one is void. A permutation fixed beforehand makes it one
-again, whatever the order was.
+rows are not like the others, and a bound that reads it one by one is void. A random permutation makes it one again,
+whatever the order was. Its seed comes from the people themselves: the same people always get the same statement, and
+no permutation is the same for all samples of a size (one that is unlucky for sorted people would fail every time).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-SEED = 0  # fixed, so that the same people always get the same statement
 LOUD = 7.0  # standard deviations: by chance once in 4e11 columns
 
 
-def shuffled(n: int) -> NDArray[np.intp]:
-    """The positions 0 .. n-1 in an order that does not depend on the data."""
-    return np.random.default_rng(SEED).permutation(n).astype(np.intp)
+def row_keys(x: Any) -> pd.Series:
+    """A hash of each row of a frame, an array, a tensor or a list, by value."""
+    if isinstance(x, pd.DataFrame):
+        frame = x.reset_index(drop=True)
+        frame.columns = pd.RangeIndex(frame.shape[1])
+    else:
+        values = x.detach().cpu().numpy() if hasattr(x, "detach") else x.toarray() if hasattr(x, "toarray") else x
+        flat = np.asarray(values)
+        frame = pd.DataFrame(flat.reshape(len(flat), -1) if len(flat) else flat.reshape(0, 1)).infer_objects()
+    numeric = frame.select_dtypes("number").columns
+    mantissa, exponent = np.frexp(frame[numeric].astype(np.float64).to_numpy())
+    frame[numeric] = np.ldexp(np.round(mantissa * 2**30), exponent) + 0.0  # nine digits, in any unit
+    return pd.util.hash_pandas_object(frame, index=False)
+
+
+def seed_of(x: Any) -> int:
+    """A seed that people give themselves, in whatever order they come."""
+    keys = np.sort(row_keys(x).to_numpy(dtype=np.uint64))
+    return int(pd.util.hash_array(keys).sum(dtype=np.uint64))  # hashed again: sums of hashes of one row must differ
+
+
+def shuffled(n: int, seed: int) -> NDArray[np.intp]:
+    """The positions 0 .. n-1 in random order."""
+    return np.random.default_rng(seed).permutation(n).astype(np.intp)
+
+
+def in_own_order(values: ArrayLike) -> NDArray[np.float64]:
+    """Numbers in a random order that is the same however they came."""
+    ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
+    return np.asarray(ordered[shuffled(len(ordered), seed_of(ordered))] if len(ordered) else ordered)
 
 
 class Trend:

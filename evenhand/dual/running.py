@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.dual.order import SEED, shuffled
+from evenhand.dual.order import in_own_order, seed_of
 from evenhand.dual.pool import PoolValue, checked_distances, envelope
 
 
@@ -26,7 +26,7 @@ class BlockMeans:
         self.limit, self.n, self.total = limit, 0, 0.0
         self._kept: list[NDArray[np.float64]] = []
         self._sums, self._counts = np.zeros(0), np.zeros(0)
-        self._draws = np.random.default_rng(SEED)
+        self._draws = np.random.default_rng()  # given its seed when there are too many people
 
     def add(self, values: ArrayLike) -> None:
         fresh = np.asarray(values, dtype=np.float64).ravel()
@@ -38,6 +38,7 @@ class BlockMeans:
         if not len(self._sums):  # full: from now on in blocks
             self._sums, self._counts = np.zeros(self.limit), np.zeros(self.limit)
             fresh, self._kept = np.concatenate([*self._kept, fresh]), []
+            self._draws = np.random.default_rng(seed_of(fresh[: self.limit]))
         block = (self._draws.random(len(fresh)) * self.limit).astype(np.intp)
         self._sums += np.bincount(block, fresh, minlength=self.limit)
         self._counts += np.bincount(block, minlength=self.limit)
@@ -53,8 +54,7 @@ class BlockMeans:
         if len(self._sums):
             filled = self._counts > 0
             return np.asarray(self._sums[filled] / self._counts[filled])
-        together = np.concatenate([*self._kept, np.zeros(0)])
-        return np.asarray(together[shuffled(len(together))])
+        return in_own_order(np.concatenate([*self._kept, np.zeros(0)]))
 
 
 class StreamedPool:

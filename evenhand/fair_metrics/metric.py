@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -187,6 +188,40 @@ def is_orthonormal(directions: Tensor) -> bool:
     wide = directions.to(torch.float64)
     identity = torch.eye(wide.shape[1], dtype=torch.float64, device=wide.device)
     return bool(((wide.T @ wide - identity).abs() <= 1e-4).all())
+
+
+def free_share(fair_metric: FairMetric, x: Array) -> float:
+    """How much of the difference between people the metric declares free: the share of the variance of x (n, d) along
+    its directions. At 1 everybody is like everybody, and the only fair model is a constant.
+
+    >>> free_share(FairMetric([[1.0], [0.0]]), torch.tensor([[1.0, 3.0], [-1.0, 1.0]]))
+    0.5
+    """
+    rows = torch.as_tensor(x, dtype=torch.float64, device="cpu")
+    fair_metric.check_width(rows)
+    away = rows - rows.mean(0)
+    total = float(away.square().sum())
+    along = float((away @ fair_metric.directions.detach().to("cpu", torch.float64)).square().sum())
+    return min(along / total, 1.0) if total > 0 else 0.0
+
+
+def check_free_share(fair_metric: FairMetric, x: Array) -> float:
+    """``free_share``, with a warning above a third and a refusal above nine tenths."""
+    share = free_share(fair_metric, x)
+    if share > 0.9:
+        raise ValueError(
+            f"{share:.0%} of the difference between people lies along the metric's {fair_metric.directions.shape[1]} "
+            "free directions: it makes nearly everybody alike, and only a constant model would be fair. Declare fewer "
+            "columns (or fewer learned directions) sensitive"
+        )
+    if share > 1 / 3:
+        warnings.warn(
+            f"{share:.0%} of the difference between people lies along the metric's free directions; what is left to "
+            "tell them apart by is little",
+            UserWarning,
+            stacklevel=2,
+        )
+    return share
 
 
 def orthonormal_basis(directions: Tensor, rank_tolerance: float = 1e-6) -> Tensor:

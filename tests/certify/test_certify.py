@@ -16,7 +16,8 @@ from evenhand.certify.certify import certify, certify_individuals
 from evenhand.domain import Box
 from evenhand.dual.confidence import empirical_bernstein_upper, hoeffding_upper
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.output_distances import absolute_probability, squared_error, total_variation
+from evenhand.headline import percent
+from evenhand.output_distances import absolute_probability, centred, squared_error, total_variation
 from evenhand.variations import Variations
 
 A, C, EPS = 0.7, 0.5, 0.01
@@ -106,7 +107,7 @@ def test_nets_audit_below_certificate_and_grid_truth_inside(hidden):
     axis = torch.linspace(-1, 1, 41)
     other = torch.cartesian_prod(torch.tensor([-1.0, 1.0]), axis, axis)
     with torch.no_grad():
-        d_y = (model(torch.tensor(x, dtype=torch.float32))[:, None] - model(other)).square().mean(-1)
+        d_y = (centred(model(torch.tensor(x, dtype=torch.float32)))[:, None] - centred(model(other))).square().mean(-1)
     d_x = NET_METRIC.pairwise(torch.tensor(x), other)
     grid = min(lam * EPS + (d_y - lam * d_x).amax(1).mean().item() for lam in np.logspace(-2, 3, 200))
     assert grid <= cert.r_high + 1e-6
@@ -221,7 +222,8 @@ def test_individuals_are_bracketed_with_a_witness():
     assert NET_BOX.contains(witness.double()).all()
     assert (NET_METRIC(torch.tensor(x), witness).numpy() <= 0.05 + 1e-6).all()
     with torch.no_grad():
-        reached = (model(torch.tensor(x, dtype=torch.float32)) - model(witness)).square().mean(1).numpy()
+        rows = torch.tensor(x, dtype=torch.float32)
+        reached = (centred(model(rows)) - centred(model(witness))).square().mean(1).numpy()
     np.testing.assert_allclose(reached, found.lower, atol=1e-5)
     assert np.median(found.upper / np.maximum(found.lower, 1e-9)) < 2.5
     assert list(found.frame().columns[:3]) == ["lower", "upper", "d_X"]
@@ -239,7 +241,8 @@ def test_one_hot_blocks_hold_for_the_discrete_set():
     axis = torch.linspace(-1, 1, 101)
     other = torch.cat([torch.cat([axis[:, None], torch.eye(3)[i].expand(101, 3)], 1) for i in range(3)])
     with torch.no_grad():
-        d_y = (model(torch.tensor(x[:60], dtype=torch.float32))[:, None] - model(other)).square().mean(-1)
+        rows = torch.tensor(x[:60], dtype=torch.float32)
+        d_y = (centred(model(rows))[:, None] - centred(model(other))).square().mean(-1)
     d_x = metric.pairwise(torch.tensor(x[:60]), other)
     truth = min(lam * EPS + (d_y - lam * d_x).amax(1).mean().item() for lam in np.logspace(-2, 3, 200))
     assert 0.9 * truth <= cert.r_low <= cert.r_high
@@ -268,6 +271,35 @@ def test_statements_that_make_no_sense_are_refused():
             certify(linear_model(), people(60), METRIC, bounds=BOX, x_tune=people(20, 1), **given)
         with pytest.raises(ValueError, match=says):
             certify(linear_model(), Variations(np.zeros((9, 2, 2)), np.arange(9)), None, d_y_max=1.0, **given)
+
+
+@pytest.mark.parametrize("scale", [0.05, 20.0])
+def test_the_headline_holds_and_does_not_change_when_the_last_layer_is_squeezed(scale):
+    model, quick = linear_model(), {"tune_steps": 20, "tune_rows": 15, "rounds": 4, "threshold": 0.0}
+    given = {"fair_metric": METRIC, "eps": EPS, "bounds": BOX, "x_tune": people(100, 1), "x_held_out": people(300)}
+    plain = certify(model, **given, **quick)
+    with torch.no_grad():
+        model.weight *= scale
+    squeezed = certify(model, **given, **quick)
+    assert squeezed.upper == pytest.approx(scale**2 * plain.upper, rel=0.02)
+    for name in ("relative", "decisions", "percentile"):
+        before, after = getattr(plain, name), getattr(squeezed, name)
+        for side in ("low", "high", "lower", "upper"):
+            assert getattr(after, side) == pytest.approx(getattr(before, side), rel=0.02, abs=1e-9), (name, side)
+    many = people(100_000, 9)
+    score, reach = many @ np.array([A, C]), C * EPS**0.5
+    strangers = 2 * score.var()
+    turned = np.where(score > 0, -A + C * many[:, 1] - reach <= 0, A + C * many[:, 1] + reach > 0).mean()
+    assert plain.relative.lower <= exact(many) / strangers <= plain.relative.upper
+    assert plain.decisions.lower <= turned <= plain.decisions.upper
+    assert plain.decisions.low <= plain.decisions.high
+    assert plain.percentile.lower <= plain.percentile.low <= plain.percentile.high <= plain.percentile.upper
+    assert plain.strangers == pytest.approx(strangers, rel=0.1)
+    assert percent(plain.decisions.upper) in plain.headline
+    assert "independently" in plain.assumes
+    assert "inside the bounds" in plain.assumes
+    assert plain.assumes in plain._repr_html_()
+    assert Certificate.from_json(plain.to_json()).relative == plain.relative
 
 
 def test_upper_is_never_above_what_holds_everywhere():
@@ -346,6 +378,11 @@ def test_finite_sets_are_exact():
     exact = 0.5 * (p[:, :1] - p).abs().sum(-1).amax(1).mean().item()
     assert cert.r_low == cert.r_high == pytest.approx(exact, abs=1e-6)
     assert cert.lower <= exact <= cert.upper
+    turned = (p.argmax(-1) != p.argmax(-1)[:, :1]).any(1).double().mean().item()
+    assert cert.decisions.low == cert.decisions.high == pytest.approx(turned)
+    assert cert.decisions.lower <= turned <= cert.decisions.upper
+    assert cert.relative.low == pytest.approx(exact / cert.strangers)
+    assert cert.relative.lower <= cert.relative.low <= cert.relative.upper
     with pytest.raises(ValueError, match="d_y_max"):
         certify(model, Variations(values, np.arange(120)), None, 0.0)
 

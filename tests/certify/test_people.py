@@ -23,3 +23,11 @@ def test_values_decide_otherwise():
     default = pd.DataFrame({"job": ["a", "b"]})  # 0, 1, ... names nobody
     with pytest.raises(ValueError, match="equal values"):
         refuse_overlap(default, default.iloc[[1]].reset_index(drop=True), "x_train")
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_people_are_told_apart_in_any_unit(unit):
+    x = unit * np.array([[1.0, 2.0], [3.0, 4.0]])
+    refuse_overlap(x, x * (1 + 1e-6), "x_train")
+    with pytest.raises(ValueError, match="2 of 2"):
+        refuse_overlap(x, x * (1 + 1e-13), "x_train")  # rounding is no difference

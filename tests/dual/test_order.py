@@ -1,9 +1,10 @@
 """The order of people is either undone or noticed."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from evenhand.dual.order import Trend, shuffled
+from evenhand.dual.order import Trend, in_own_order, seed_of, shuffled
 
 
 def trend_of(values, step=97):
@@ -13,11 +14,24 @@ def trend_of(values, step=97):
     return trend
 
 
-def test_the_permutation_is_one_and_always_the_same():
-    order = shuffled(1000)
+def test_the_permutation_comes_from_the_people_not_from_their_order():
+    order = shuffled(1000, 3)
     assert sorted(order) == list(range(1000))
-    assert (order == shuffled(1000)).all()
     assert abs(np.corrcoef(order, np.arange(1000))[0, 1]) < 0.1
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    assert seed_of(x) == seed_of(x[::-1]) == seed_of(pd.DataFrame(x)) != seed_of(x + 1e-3)
+    assert seed_of(np.repeat(x[:1], 2, 0)) != seed_of(np.repeat(x[1:2], 2, 0))  # equal rows do not cancel
+    assert seed_of(["a", "b"]) != seed_of(["a", "c"])
+    np.testing.assert_array_equal(in_own_order(x[:, 0]), in_own_order(np.sort(x[:, 0])))
+    assert sorted(in_own_order(x[:, 0])) == sorted(x[:, 0])
+    assert abs(np.corrcoef(in_own_order(np.arange(400)), np.arange(400))[0, 1]) < 0.2
+
+
+def test_no_permutation_is_the_same_for_every_sorted_sample():
+    """One that puts large ranks first would do so for every sorted sample of that size."""
+    first = [in_own_order(np.random.default_rng(seed).random(100))[:50].mean() for seed in range(40)]
+    assert np.std(first) == pytest.approx(np.sqrt(1 / 12 / 50), rel=0.4)
+    assert np.mean(first) == pytest.approx(0.5, abs=0.03)
 
 
 @pytest.mark.parametrize("scale", [1e-7, 1.0, 1e9])

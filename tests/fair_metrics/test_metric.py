@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evenhand.fair_metrics import FairMetric
+from evenhand.fair_metrics.metric import check_free_share, free_share
 
 entries = st.floats(-10, 10, allow_nan=False, width=32)
 
@@ -145,3 +146,17 @@ def test_half_precision_does_not_bend_the_directions():
     for dtype in (torch.float16, torch.bfloat16):
         assert torch.equal(metric.to(dtype).directions, exact)
     assert metric.double().directions.dtype == torch.float64
+
+
+def test_how_much_of_the_difference_between_people_is_free():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 3)) * [1.0, 2.0, 3.0] + 100
+    metric = FairMetric(torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    assert free_share(metric, x) == pytest.approx(5 / 14, rel=0.05)
+    assert free_share(FairMetric.euclidean(3), x) == 0
+    assert free_share(FairMetric(sigma=torch.diag(torch.tensor([0.0, 1.0, 1.0]))), x) == pytest.approx(1 / 14, rel=0.05)
+    with pytest.warns(UserWarning, match="35% of the difference between people"):
+        check_free_share(metric, x)
+    with pytest.raises(ValueError, match="makes nearly everybody alike"):
+        check_free_share(FairMetric(torch.eye(3)), x)
+    assert check_free_share(FairMetric(torch.tensor([[1.0], [0.0], [0.0]])), x) < 0.1
