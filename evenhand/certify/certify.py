@@ -20,6 +20,7 @@ from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of, take
 from evenhand.bounds.bound import Bound, Bracket
+from evenhand.bounds.crown import output_range
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
@@ -175,7 +176,7 @@ def certify(
 
     each = alpha / 2  # two sides, at once
     for_r = (1 - STRANGERS_PART) * each
-    widest = read.up(largest + lam * most_d_x(problem))  # d_Y <= r_lam + lam * d_X
+    widest = read.up(min(largest + lam * most_d_x(problem), output_range(problem)))  # d_Y <= r_lam + lam * d_X
     mean_d_x = headline.strangers.mean_d_x(problem.d_x) if headline.strangers.known else 0.0
     return Certificate(
         r_low=value,
