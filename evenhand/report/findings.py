@@ -202,7 +202,8 @@ class Findings:
             ]
         c = self.certificate
         left_out = self.metrics["rows"]["held_out"] - self.metrics["held_out_inside"]
-        words = [
+        words = [f"{c['headline']}."] if c.get("headline") else []
+        words += [
             f"With {c['confidence']:.0%} confidence, the worst-case unfairness R of the fair model is at most "
             f"{number(c['upper'])} (and at least {number(c['lower'])}), at eps = {c['eps']:g}.",
             f"It holds for the population that the {c['n']:,} held-out people were drawn from, whatever other person, "

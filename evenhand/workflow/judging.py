@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from evenhand.audit import Audit, audit
 from evenhand.certify.certify import certify
-from evenhand.judged import Judged
+from evenhand.headline import Bracketed
 from evenhand.output_distances import mean_squared_logits, squared_error
 from evenhand.workflow.groups import group_errors, group_rates
 from evenhand.workflow.measures import difference, of_classes, of_quantities, thresholds
@@ -91,11 +90,12 @@ def search(model: Trained, frame: pd.DataFrame, task: Task, settings: Settings) 
 def describe(found: Audit, model: Trained, frame: pd.DataFrame, task: Task, settings: Settings) -> dict[str, Any]:
     """What the report needs of an audit: numbers, the distribution of d_Y, and the worst-treated pairs within eps."""
     quantiles = np.quantile(found.d_y, np.linspace(0, 1, 101))
-    apart = strangers(model, frame, task)
     return {
         "r_low": found.r_low,
-        "strangers": apart,
-        "relative": found.r_low / apart if apart > 0 else None,
+        "strangers": found.strangers,
+        "relative": _found(found.relative),
+        "decisions": _found(found.decisions),
+        "percentile": _found(found.percentile),
         "lower": found.lower,
         "eps": found.eps,
         "n": found.n,
@@ -106,14 +106,9 @@ def describe(found: Audit, model: Trained, frame: pd.DataFrame, task: Task, sett
     }
 
 
-def strangers(model: Trained, frame: pd.DataFrame, task: Task) -> float:
-    """The mean d_Y of two people picked at random: the yardstick that squeezing all scores would shrink, too."""
-    judged = Judged.of(model.judged)
-    with torch.no_grad():
-        h = judged.outputs(judged.encode(frame[list(model.columns)]))
-    distance = squared_error if task.schema.regression else mean_squared_logits
-    shifts = range(1, min(len(h), 21))  # each person against twenty others
-    return float(np.mean([distance(h, h.roll(shift, 0)).mean().item() for shift in shifts])) if len(h) > 1 else 0.0
+def _found(number: Bracketed | None) -> float | None:
+    """What a search found on the sample; None where the number has no meaning."""
+    return None if number is None else number.low
 
 
 def pairs(found: Audit, model: Trained, frame: pd.DataFrame, task: Task, k: int = 20) -> list[dict[str, Any]]:

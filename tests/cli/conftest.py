@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evenhand.cli import app
+from evenhand.headline import Bracketed
 from evenhand.workflow import judging
 
 QUICK = ["--steps", "12", "--rho", "5", "--no-certificate", "--audit-rows", "12", "--hidden", "6", "--trees", "3"]
@@ -13,7 +14,8 @@ class QuickAudit:
     """What an audit would find, without the search: these tests are about everything around it."""
 
     r_low, lower, eps, n, confidence = 0.1, 0.05, 0.01, 2, 0.95
-    relative, decisions, percentile = 0.05, 0.0, 0.01
+    relative, decisions, percentile = (Bracketed(low, 1.0, low, 1.0) for low in (0.05, 0.0, 0.01))
+    strangers = 2.0
     d_y = np.array([0.1, 0.2])
 
     def __init__(self, frame):
