@@ -36,3 +36,14 @@ def test_a_changed_number_is_noticed(tmp_path):
     assert subprocess.run([*command, "--check", str(page)], capture_output=True).returncode == 0
     page.write_text(page.read_text().replace("| 1 |", "| 2 |"))
     assert subprocess.run([*command, "--check", str(page)], capture_output=True).returncode != 0
+
+
+def test_gains_over_the_baseline():
+    import pandas as pd
+    from shown.texts import gains
+
+    result = pd.DataFrame({"CTF": [0.2, 0.05], "PC": [0.5, 0.75]}, index=["Baseline", "SenSeI"])
+    assert gains(result, {"CTF cut": "60 %", "PC": "+.152"}).splitlines()[2:] == [
+        "| CTF cut | 60 % | 75.0 % |",
+        "| PC | +.152 | +0.250 |",
+    ]

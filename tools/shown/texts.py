@@ -1,63 +1,47 @@
-"""Fill the blocks of docs/text.md from the committed results, so that no number is typed by hand.
+"""Blocks about the text experiments."""
 
-python experiments/text_docs.py
-"""
+from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
+import sys
 
 import pandas as pd
+
+from shown.tables import ROOT, find
+
+sys.path.insert(0, str(ROOT / "experiments"))
 import table1_toxicity
 import table2_bios
-from text_tables import RESULTS, markdown
+from text_tables import markdown
 
-GUIDE = RESULTS.parents[1] / "docs" / "text.md"
-BLOCK = re.compile(r"(<!-- (\w+) -->\n)(?:.*?\n)??(<!-- end -->)", re.DOTALL)
-
-# What SenSeI was to gain over Baseline: score, asked, what the paper's table has.
-ASKED = {
-    "table1_toxicity": [
-        ("CTF cut", "at least 65 %", "60 %"),
-        ("PC", "at least +.27", "+.152"),
-        ("BA", "at least -.012", "-.016"),
-        ("BA STD", "lower", "-.009"),
-        ("ACC STD", "lower", "-.029"),
-    ],
-    "table2_bios": [
-        ("CTF cut", "at least 97 %", "89 %"),
-        ("PC", "at least +.19", "+.035"),
-        ("BA", "at least 0", "+.001"),
-        ("Gap RMS cut", "at least 20 %", "28 %"),
-    ],
+# What SenSeI gains over Baseline in the paper's tables.
+PAPER = {
+    "table1_toxicity": {"CTF cut": "60 %", "PC": "+.152", "BA": "-.016", "BA STD": "-.009", "ACC STD": "-.029"},
+    "table2_bios": {"CTF cut": "89 %", "PC": "+.035", "BA": "+.001", "Gap RMS cut": "28 %"},
 }
 SCORES = {"table1_toxicity": table1_toxicity.SCORES, "table2_bios": table2_bios.SCORES}
 
 
-def filled(text: str, results: Path = RESULTS) -> str:
-    """The document with every block made anew."""
-    return BLOCK.sub(lambda m: m[1] + block(m[2], results) + "\n" + m[3], text)
-
-
-def block(name: str, results: Path) -> str:
+def text_block(name: str) -> str:
+    """One block of docs/text.md, by its name."""
     for table, scores in SCORES.items():
         if name == table:
-            return markdown(pd.read_csv(results / f"{table}.csv"), scores)
+            return markdown(pd.read_csv(find(f"{table}.csv")), scores)
         if name == f"{table}_gains":
-            return gains(pd.read_csv(results / f"{table}.csv").set_index("method"), ASKED[table])
+            return gains(pd.read_csv(find(f"{table}.csv")).set_index("method"), PAPER[table])
         if name == f"{table}_chance":
-            return chance(pd.read_csv(results / f"{table}_runs.csv"))
+            return chance(pd.read_csv(find(f"{table}_runs.csv")))
         if name == f"{table}_tuning":
-            return tuning(pd.read_csv(results / f"{table}_tuning.csv"), scores)
+            return tuning(pd.read_csv(find(f"{table}_tuning.csv")), scores)
         if name == f"{table}_cost":
-            return cost(pd.read_csv(results / f"{table}_runs.csv"))
+            return cost(pd.read_csv(find(f"{table}_runs.csv")))
     if name == "table1_toxicity_groups":
-        return groups(pd.read_csv(results / f"{name}.csv"))
+        return groups(pd.read_csv(find(f"{name}.csv")))
     if name == "table1_toxicity_directions":
-        return directions(pd.read_csv(results / f"{name}.csv"))
+        return directions(pd.read_csv(find(f"{name}.csv")))
     if name == "encoder_throughput":
-        return throughput(json.loads((results / f"{name}.json").read_text()))
-    raise ValueError(f"docs/text.md has a block {name!r} that nothing fills")
+        return throughput(json.loads(find(f"{name}.json").read_text()))
+    raise ValueError(f"there is no block {name!r}")
 
 
 def rows(header: list[str], body: list[list[str]]) -> str:
@@ -66,14 +50,14 @@ def rows(header: list[str], body: list[list[str]]) -> str:
     return "\n".join([shown[0].replace("|  |", "| |"), "|---" * len(header) + "|", *shown[1:]])
 
 
-def gains(result: pd.DataFrame, asked: list[tuple[str, str, str]]) -> str:
+def gains(result: pd.DataFrame, paper: dict[str, str]) -> str:
     plain, fair = result.loc["Baseline"], result.loc["SenSeI"]
     body = []
-    for what, goal, paper in asked:
+    for what, published in paper.items():
         score = what.removesuffix(" cut")
         cut, difference = 100 * (1 - fair[score] / plain[score]), fair[score] - plain[score]
-        body.append([what, f"{goal} [{paper}]", f"{cut:.1f} %" if what.endswith("cut") else f"{difference:+.3f}"])
-    return rows(["SenSeI against Baseline", "asked [paper]", "measured"], body)
+        body.append([what, published, f"{cut:.1f} %" if what.endswith("cut") else f"{difference:+.3f}"])
+    return rows(["SenSeI against Baseline", "paper", "measured"], body)
 
 
 def chance(runs: pd.DataFrame) -> str:
@@ -122,7 +106,3 @@ def throughput(measured: dict[str, float]) -> str:
         f"throughput (median of {measured['rounds']} rounds on {measured['texts']} texts, CPU time side by side); on "
         f"the 50 versions of {measured['comments']} short comments at {100 * measured['ratio versions']:.0f} %."
     )
-
-
-if __name__ == "__main__":
-    GUIDE.write_text(filled(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
