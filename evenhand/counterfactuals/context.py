@@ -59,7 +59,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     """Why text[start:end], a form of `token`, is left as it is; "" where it is about people.
 
     >>> left_because("He wore a black tie.", 10, 15, "black", plural=False, insults=False)
-    'no person'
+    'idiom'
     >>> left_because("a black man", 2, 7, "black", plural=False, insults=False)
     ''
     """

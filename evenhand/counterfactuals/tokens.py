@@ -45,11 +45,11 @@ class TokenSwap:
 
     A lexical swap is not a causal counterfactual: it changes the word and nothing of what would follow from it.
 
-    >>> found = TokenSwap(["gay", "straight", "middle aged"])(["Gay people cook.", "No token.", "a straight, gay man"])
+    >>> found = TokenSwap(["gay", "straight", "middle aged"])(["Gay people cook.", "No token.", "a straight or gay man"])
     >>> found.rows, found.values[0].tolist()
     (array([0, 2]), ['Gay people cook.', 'Straight people cook.', 'Middle aged people cook.'])
     >>> found.values[1].tolist()
-    ['a straight, gay man', 'a gay, gay man', 'a middle aged, middle aged man']
+    ['a straight or gay man', 'a gay or gay man', 'a middle aged or middle aged man']
     """
 
     def __init__(

@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 try:
     import numba
-except ImportError:
+except (ImportError, AttributeError):  # not there, or something else answers to the name of what it needs
     numba = None  # type: ignore[assignment]
 
 SLACK = 1e-9  # relative, for the rounding of sums

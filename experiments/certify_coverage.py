@@ -1,6 +1,6 @@
 """Does the confidence statement hold as often as it says, in whatever order people come? 1,000 repetitions.
 
-    python experiments/coverage.py [--repetitions 1000] [--n 1000] [--out DIR]
+    python experiments/certify_coverage.py [--repetitions 1000] [--n 1000] [--out DIR]
 
 h(x) = a x_0 + c x_1 with x_0 sensitive in [-1, 1] and d_Y the squared error, so that everything is known:
 R(h) = (sqrt(E s^2) + |c| sqrt(eps))^2 with s = |a| (1 + |x_0|); strangers differ by twice the variance of h; a decision
