@@ -45,11 +45,12 @@ class TokenSwap:
 
     A lexical swap is not a causal counterfactual: it changes the word and nothing of what would follow from it.
 
-    >>> found = TokenSwap(["gay", "straight", "middle aged"])(["Gay people cook.", "No token.", "a straight or gay man"])
+    >>> texts = ["Gay people cook.", "No token.", "straight men, gay men"]
+    >>> found = TokenSwap(["gay", "straight", "middle aged"])(texts)
     >>> found.rows, found.values[0].tolist()
     (array([0, 2]), ['Gay people cook.', 'Straight people cook.', 'Middle aged people cook.'])
     >>> found.values[1].tolist()
-    ['a straight or gay man', 'a gay or gay man', 'a middle aged or middle aged man']
+    ['straight men, gay men', 'gay men, gay men', 'middle aged men, middle aged men']
     """
 
     def __init__(

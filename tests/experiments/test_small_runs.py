@@ -63,7 +63,8 @@ def test_soundness(tmp_path):
 
 
 def test_coverage(tmp_path):
-    run("certify_coverage", tmp_path, "--repetitions", "5", "--n", "60", "--populations", "uniform", "--splits", "fifth")
+    few = ["--repetitions", "5", "--n", "60", "--populations", "uniform", "--splits", "fifth"]
+    run("certify_coverage", tmp_path, *few)
     table = pd.read_csv(tmp_path / "certify_coverage.csv")
     assert len(table) == 9
     assert (table[["coverage_R", "coverage_relative", "coverage_decisions"]] > 0.5).all(axis=None)

@@ -133,9 +133,11 @@ def soundness() -> str:
 def coverage() -> str:
     table = pd.read_csv(RESULTS / "certify_coverage.csv")
     lines = [
-        f"n = {table['n'].iloc[0]:,}, {table['repetitions'].min():,} repetitions, nominal {table['nominal'].iloc[0]:.2f}.",
+        f"n = {table['n'].iloc[0]:,}, {table['repetitions'].min():,} repetitions, "
+        f"nominal {table['nominal'].iloc[0]:.2f}.",
         "",
-        "| population | order | tuning people | interval | R(h) | relative | decisions | excess of R(h)'s upper bound |",
+        "| population | order | tuning people | interval | R(h) | relative | decisions "
+        "| excess of R(h)'s upper bound |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for _, row in table.iterrows():
