@@ -133,13 +133,17 @@ def soundness() -> str:
 def coverage() -> str:
     table = pd.read_csv(RESULTS / "certify_coverage.csv")
     lines = [
-        "| population | n | interval | coverage (nominal 0.95) | excess of the upper bound | plug-in covers |",
-        "|---|---|---|---|---|---|",
+        f"n = {table['n'].iloc[0]:,}, {table['repetitions'].min():,} repetitions, nominal {table['nominal'].iloc[0]:.2f}.",
+        "",
+        "| population | order | tuning people | interval | R(h) | relative | decisions | excess of R(h)'s upper bound |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for _, row in table.iterrows():
+        split = "given apart" if row["split"] == "apart" else "a fifth of the sample"
+        covered = " | ".join(f"{row[f'coverage_{number}']:.3f}" for number in ("R", "relative", "decisions"))
         lines.append(
-            f"| {row['population']} | {row['n']:,} | {row['interval']} | {row['coverage']:.3f} | "
-            f"{100 * row['excess']:.1f} % | {row['plug_in_coverage']:.2f} |"
+            f"| {row['population']} | {row['order']} | {split} | {row['interval']} | {covered} | "
+            f"{100 * row['excess_R']:.1f} % |"
         )
     return "\n".join(lines)
 
