@@ -36,3 +36,15 @@ def test_a_changed_number_is_noticed(tmp_path):
     assert subprocess.run([*command, "--check", str(page)], capture_output=True).returncode == 0
     page.write_text(page.read_text().replace("| 1 |", "| 2 |"))
     assert subprocess.run([*command, "--check", str(page)], capture_output=True).returncode != 0
+
+
+def test_the_committed_coverage_is_at_least_nominal_in_every_order():
+    import pandas as pd
+
+    runs = pd.read_csv(ROOT / "experiments" / "results" / "certify_coverage.csv")
+    assert len(runs) == 2 * 3 * 2 * 3  # populations, orders, splits, intervals
+    assert (runs["repetitions"] >= 1000).all()
+    assert (runs["coverage_R"] >= runs["nominal"]).all()
+    assert (runs["coverage_relative"] >= runs["nominal"]).all()
+    noise = 3 * (0.95 * 0.05 / 1000) ** 0.5  # Clopper-Pearson is exact: .952 here, give or take the repetitions
+    assert (runs["coverage_decisions"] >= runs["nominal"] - noise).all()
