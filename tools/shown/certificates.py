@@ -132,10 +132,12 @@ def soundness() -> str:
 
 def coverage() -> str:
     table = pd.read_csv(RESULTS / "certify_coverage.csv")
+    n, nominal = table["n"].iloc[0], table["nominal"].iloc[0]
     lines = [
-        f"n = {table['n'].iloc[0]:,}, {table['repetitions'].min():,} repetitions, nominal {table['nominal'].iloc[0]:.2f}.",
+        f"n = {n:,}, {table['repetitions'].min():,} repetitions, nominal {nominal:.2f}.",
         "",
-        "| population | order | tuning people | interval | R(h) | relative | decisions | excess of R(h)'s upper bound |",
+        "| population | order | tuning people | interval | R(h) | relative | decisions "
+        "| excess of R(h)'s upper bound |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for _, row in table.iterrows():
