@@ -309,7 +309,7 @@ class FreeBox(Box):
         z = (x @ self.free).clamp(self.free_low, self.free_high)
         return p + (z - p @ self.free) @ self.free.T
 
-    def _inside(self, x: Tensor, rounds: int = 12) -> Tensor:
+    def _inside(self, x: Tensor, rounds: int = 60) -> Tensor:
         """A point p of the box's hull whose M p is nearest to M x: (..., d) -> (..., d).
 
         min over w of |x + A w - its projection|^2 is smooth and piecewise quadratic in the k numbers w: a few steps of
@@ -336,7 +336,7 @@ class FreeBox(Box):
             better = less < size[rows]
             use = rows[better]
             w[use], p[use], gap[use], size[use] = tried[better], inside[better], rest[better], less[better]
-            damping[rows] = torch.where(better, 1e-9, (10 * damping[rows]).clamp(min=0.1))
+            damping[rows] = torch.where(better, 0.1 * damping[rows], (10 * damping[rows]).clamp(min=1e-3))
         return p.reshape(x.shape)
 
     def _bend(self, p: Tensor, gap: Tensor) -> Tensor:
