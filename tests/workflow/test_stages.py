@@ -17,7 +17,7 @@ def test_the_models_of_the_trade_off_are_trained_as_the_model_of_the_report(tmp_
     task = prepare(frame, "y", ["sex"])
     folder = Folder(tmp_path / "run")
     folder.open("a test")
-    settings = Settings(rho=(1.0, 5.0, 25.0), steps=40, hidden=(8,), certificate=False, audit_rows=4)
+    settings = Settings((1.0, 5.0, 25.0), steps=40, hidden=(8,), certificate=False, audit_rows=4, max_accuracy_loss=0.5)
     found = run(task, settings, folder, lambda text: None)
     chosen = found.metrics["chosen"]["rho"]
     (point,) = [row for row in found.frontier if row["rho"] == chosen]
