@@ -33,7 +33,7 @@ def main() -> None:
         for rho in (0.0, *RHOS):
             clf = SenSeIClassifier(
                 metric,
-                HIDDEN,
+                hidden=HIDDEN,
                 rho=rho,
                 eps=EPS,
                 search=SEARCH,

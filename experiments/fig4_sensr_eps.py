@@ -31,7 +31,7 @@ def main() -> None:
         X, y = synthetic(points, seed=seed)
         for eps in EPSILONS:
             clf = SenSRClassifier(
-                metric, HIDDEN, eps=eps, search=SEARCH, random_state=seed, steps=steps, batch_size=BATCH, lr=LR
+                metric, hidden=HIDDEN, eps=eps, search=SEARCH, random_state=seed, steps=steps, batch_size=BATCH, lr=LR
             ).fit(X, y)
             measured = measure(clf.predict)
             rows.append({"eps": eps, "seed": seed, **measured})

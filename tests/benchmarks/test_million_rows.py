@@ -21,4 +21,4 @@ def test_a_tiny_run_under_the_limit(tmp_path):
     assert (result["rows"], result["columns"], result["options"]) == (400, 40, tiny)
     assert 0.1 < result["peak_gb"] < 4
     assert result["changed"]["project"] == 0
-    assert "400 rows; columns: 26 number" in done.stderr
+    assert "400 rows; columns that the model sees: 26 number" in done.stderr
