@@ -172,15 +172,17 @@ class _Trial:
 def _trials(problem: Problem, dual: Solver | None, local: Local, x: Tensor, eps: float, lowest: float) -> list[_Trial]:
     """What each kind of bound, and both together, give on tuning people at several lam."""
     trials: list[_Trial] = []
-    by_shells = shells_lam(problem, x, eps, lowest)
-    trials.append(_Trial(by_shells, float(by_shells * eps + local.upper(x, by_shells).mean()), None, True))
-    lam = by_shells / 1.12 if local.pieces is None else lowest
-    for _ in range(12):
-        trials.append(_Trial(lam, float(lam * eps + local.upper(x, lam).mean()), None, True))
-        if trials[-1].objective > 1.05 * min(trial.objective for trial in trials):
-            break  # convex in lam
-        lam *= 1.12
-    least = min(trial.objective for trial in trials)
+    worth_it = dual is None or local.pieces is not None  # shells alone are slower than the dual and seldom tighter
+    if worth_it:
+        by_shells = shells_lam(problem, x, eps, lowest)
+        trials.append(_Trial(by_shells, float(by_shells * eps + local.upper(x, by_shells).mean()), None, True))
+        lam = by_shells / 1.12 if local.pieces is None else lowest
+        for _ in range(12):
+            trials.append(_Trial(lam, float(lam * eps + local.upper(x, lam).mean()), None, True))
+            if trials[-1].objective > 1.05 * min(trial.objective for trial in trials):
+                break  # convex in lam
+            lam *= 1.12
+    least = min((trial.objective for trial in trials), default=math.inf)
     for factor in (1.0, 1.1, 1.4) if dual is not None else ():
         assert dual is not None
         solver = Solver(problem, Multipliers(dual.m.lam * factor, dual.m.eta, dual.m.gam, dual.m.th))
@@ -190,6 +192,8 @@ def _trials(problem: Problem, dual: Solver | None, local: Local, x: Tensor, eps:
         if lam * eps > least or alone > 2 * least:
             continue
         trials.append(_Trial(lam, alone, solver, False))
+        if not worth_it:
+            continue
         both = float(lam * eps + torch.minimum(by_dual, local.upper(x, lam)).mean())
         if both < WORTH * alone:
             trials.append(_Trial(lam, both, solver, True))

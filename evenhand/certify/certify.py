@@ -176,7 +176,8 @@ def certify(
 
     each = alpha / 2  # two sides, at once
     for_r = (1 - STRANGERS_PART) * each
-    widest = read.up(min(largest + lam * most_d_x(problem), output_range(problem)))  # d_Y <= r_lam + lam * d_X
+    ceiling = output_range(problem) if isinstance(problem, Problem) else np.inf
+    widest = read.up(min(largest + lam * most_d_x(problem), ceiling))  # d_Y <= r_lam + lam * d_X
     mean_d_x = headline.strangers.mean_d_x(problem.d_x) if headline.strangers.known else 0.0
     return Certificate(
         r_low=value,
