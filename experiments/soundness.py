@@ -22,7 +22,7 @@ from evenhand.bounds.tuning import tune
 from evenhand.datasets import adult
 from evenhand.fair_metrics import from_classifier
 from evenhand.output_distances import mean_squared_logits, squared_error
-from evenhand.search.thorough import Attack
+from evenhand.search.thorough import Attack, candidates
 
 MODELS = ("plain", "SenSeI", "certified")
 EACH = 190  # pairs of each of six kinds for every person
@@ -42,9 +42,8 @@ def others(problem: Problem, x: torch.Tensor, lam: float, generator: torch.Gener
     flips = near.clone()
     pins = problem.pin_values[torch.randint(len(problem.pin_values), shape[:2], generator=generator)]
     flips[..., problem.pinned] = pins
-    attack = Attack(problem.f, problem, squared_error, differentiable=True, keep=8)
-    starts = torch.cat([attack.along_fibre(x), attack.slopes(x)], 1)
-    searched = attack.improve(x, starts, attack.distances(x, starts), lam)
+    attack = Attack(problem.f, problem, squared_error, differentiable=True, effort=2.0)
+    searched = candidates(attack, x, 0.01, [0.5 * lam, lam, 2 * lam])
     kinds = {"uniform": uniform, "vertices": vertices, "near": near, "fibre": fibre, "few columns": few, "flips": flips}
     return {**{kind: problem.box.round(points) for kind, points in kinds.items()}, "searched": searched}
 
