@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -22,6 +23,7 @@ def main(epochs: int = 10, rho: float = 20.0, accumulate: int = 2, mixed_precisi
     model = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 2))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     loader = DataLoader(TensorDataset(x, torch.tensor(y)), batch_size=32, shuffle=True)
+    AcceleratorState._reset_state(reset_partial_state=True)  # main may be called again with another precision
     accelerator = Accelerator(gradient_accumulation_steps=accumulate, mixed_precision=mixed_precision, cpu=True)
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
     fair = FairRegularizer(FairMetric([[1.0], [0.0]]), eps=0.01, bounds=(-1.0, 1.0)).to(accelerator.device)

@@ -40,7 +40,7 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_to
 }
 K = 25  # sensitive directions
 PAPERS = partial(TokenSwap, plurals=False, everywhere=True)  # the paper swaps every token wherever it stands
-QUICK_COMMENTS = 12  # with a token and without, of a quick run: 50 versions of each have to be encoded
+QUICK_COMMENTS = 12  # with one token and with none, of a quick run: 50 versions of each have to be encoded
 
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
@@ -90,9 +90,9 @@ def load(path: Path | None, some: int | None = None) -> Comments:
     print(f"{len(mentioned):,} comments, {sum(map(bool, mentioned)):,} with a token", flush=True)
     if some is None:
         return Comments(everything.texts, everything.y, groups)
-    has = np.array([bool(found) for found in mentioned])
+    count = np.array([len(found) for found in mentioned])
     rng = np.random.RandomState(0)
-    rows = np.concatenate([rng.permutation(np.flatnonzero(kind))[:some] for kind in (has, ~has)])
+    rows = np.concatenate([rng.permutation(np.flatnonzero(kind))[:some] for kind in (count == 1, count == 0)])
     return Comments([everything.texts[i] for i in rows], everything.y[rows], groups.iloc[rows])
 
 
@@ -111,7 +111,8 @@ def prepare(comments: Comments, embed: SentenceEncoder, seed: int, tuning: bool)
     blank = ["" if found & unknown else text for text, found in zip(texts, PAPERS(tokens).mentioned(texts))]
     seen = PAPERS(known)(blank).map(embed)
     versions = PAPERS(tokens)(held_out).map(embed)
-    split = task(embed(texts), comments.y[train], seen, embed(held_out), comments.y[test], versions, K)
+    k = min(K, len(seen.values) * (len(known) - 1))  # a quick run may have a single comment with known tokens only
+    split = task(embed(texts), comments.y[train], seen, embed(held_out), comments.y[test], versions, k)
     return split, comments.groups.iloc[test]
 
 

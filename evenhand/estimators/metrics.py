@@ -66,19 +66,19 @@ class ColumnsMetric(MetricLearner):
 @parameters()
 class ClassifierMetric(MetricLearner):
     """Sensitive columns, and the directions by which a regression predicts sensitive attributes, cost nothing; see
-    ``fair_metrics.from_classifier``. The attributes are columns of X (``predict``, by default ``columns``) and the
+    ``fair_metrics.from_classifier``. The attributes are columns of X (``attributes``, by default ``columns``) and the
     ``sensitive_features`` given to ``fit``.
     """
 
     columns: Sequence[Column] = field(default=(), kw_only=False)
-    predict: Sequence[Column] | None = None
+    attributes: Sequence[Column] | None = None
     l2: float = 0.1
     classifier: Any = None
     regressor: Any = None
 
     def _learn(self, X: Any, taught: dict[str, np.ndarray]) -> FairMetric:
         inner = {"l2": self.l2, "classifier": self.classifier, "regressor": self.regressor}
-        own = self.columns if self.predict is None else self.predict
+        own = self.columns if self.attributes is None else self.attributes
         parts = [from_classifier(X, self.columns, own, **inner)] if len(self.columns) or len(own) else []
         parts += [from_classifier(X, predict=taught, **inner)] if taught else []
         if not parts:

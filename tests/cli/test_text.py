@@ -63,4 +63,4 @@ def test_what_is_missing_is_said(comments, tmp_path, invoke):
     assert "--text needs --swap" in done.stderr
     done = invoke("train", comments, "--target", "toxic", "--out", tmp_path / "r")
     assert done.exit_code == 2
-    assert "--sensitive names the sensitive columns" in done.stderr
+    assert "--target COLUMN --sensitive COLUMN" in done.stderr
