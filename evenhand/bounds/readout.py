@@ -64,7 +64,7 @@ def squared_readout(output_distance: OutputDistance, k: int, classifier: bool) -
         scales[absolute_probability] = 1 / 16
     if about.reading is None or about not in scales:
         raise CannotCertify(
-            "upper bounds of models that are no networks exist for mean_squared_logits, squared_error, total_variation and, for two "
-            f"classes, absolute_probability; got {about!r}; audit() takes any"
+            "upper bounds of models that are no networks exist for mean_squared_logits, squared_error, total_variation "
+            f"and, for two classes, absolute_probability; got {about!r}; audit() takes any"
         )
     return Readout([], about.name, about.largest, about.reading.up), scales[about]
