@@ -32,6 +32,8 @@ class SearchedUnfairness:
     The same eps, metric and bounds for every model of a sweep, whatever the model was trained with. Without
     ``fair_metric`` the fitted estimator's own is used, without ``bounds`` its own, or the range of the data; people
     outside the bounds are left out. ``rows`` limits the cost: the first so many rows of the validation data.
+    ``relative`` divides by how differently strangers are treated, so that squeezing the outputs gains nothing; where
+    strangers are treated alike that is undefined (NaN).
     """
 
     eps: float = 0.1
@@ -39,6 +41,7 @@ class SearchedUnfairness:
     bounds: Any = None
     output_distance: OutputDistance | None = None  # by default the paper's, or the squared error of a regressor
     rows: int = 1000
+    relative: bool = False
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         metric = self.fair_metric if self.fair_metric is not None else getattr(estimator, "fair_metric_", None)
@@ -56,4 +59,7 @@ class SearchedUnfairness:
             raise ValueError(f"all {len(encoded)} validation rows lie outside the bounds; widen them")
         distance = self.output_distance or (mean_squared_logits if is_classifier(estimator) else squared_error)
         kept = x[inside]
-        return audit(estimator, kept, metric, self.eps, box, output_distance=distance, keep=1).r_low
+        found = audit(estimator, kept, metric, self.eps, box, output_distance=distance, keep=1)
+        if not self.relative:
+            return found.r_low
+        return found.relative.low if found.relative is not None else float("nan")

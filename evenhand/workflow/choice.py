@@ -13,6 +13,7 @@ from sklearn.model_selection import PredefinedSplit
 
 from evenhand.evaluation import balanced_accuracy
 from evenhand.frontier import SearchedUnfairness, frontier
+from evenhand.headline import percent
 from evenhand.workflow.baselines import sensei
 from evenhand.workflow.folder import Folder
 from evenhand.workflow.prepare import Task
@@ -83,7 +84,10 @@ def pick(
             f"no weight of fairness comes within {max_loss:g} of the best model without fairness, {best}; "
             f"rho = {row['rho']:g} is the most accurate of the {len(table)} tried"
         )
-    why += f": {score} {row['accuracy']:.3f}, unfairness {row['unfairness']:.3g}, on validation data."
+    why += (
+        f": {score} {row['accuracy']:.3f}, and similar people can be treated as differently as "
+        f"{percent(row['unfairness'])} of how strangers are, on validation data."
+    )
     return {"rho": float(row["rho"]), "why": why, "within": bool(allowed)}
 
 
@@ -98,7 +102,7 @@ def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int) -> list[di
         rho=list(settings.rho),
         scores={
             "unfairness": SearchedUnfairness(
-                eps=settings.eps_certified, bounds=task.view.box, rows=_sweep_rows(settings, d)
+                eps=settings.eps_certified, bounds=task.view.box, rows=_sweep_rows(settings, d), relative=True
             )
         },
         cv=PredefinedSplit(np.r_[np.full(len(train.y), -1), np.zeros(len(validation.y), dtype=int)]),

@@ -66,8 +66,8 @@ def read_findings(folder: Folder) -> Findings:
     if (path / "frontier.csv").exists():
         with (path / "frontier.csv").open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                numbers: dict[str, Any] = {k: float(row[k]) for k in ("rho", "accuracy", "unfairness") if row[k]}
-                table.append({**numbers, "front": row["front"] == "True"})
+                known = {k: float(row[k]) if row[k] else None for k in ("rho", "accuracy", "unfairness")}
+                table.append({**known, "front": row["front"] == "True"})
     for name in ("models", "chosen", "reference", "rows", "questions", "directions", "schema", "settings"):
         if name not in metrics:
             raise TableError(f"{path / 'metrics.json'} lacks {name!r}; was it written by evenhand train?")
