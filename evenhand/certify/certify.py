@@ -42,7 +42,7 @@ from evenhand.judged import Judged
 from evenhand.output_distances import OutputDistance, described
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, plan
-from evenhand.search.within import within
+from evenhand.search.within import Similar, within
 from evenhand.variations import Variations
 
 CHUNK = 4096  # people looked at together
@@ -150,8 +150,7 @@ def certify(
             check_inside(problem.box, rows)
             found = bound.upper(rows)
             rbar = found.upper.numpy()
-            points, d_y, d_x = _pool_distances(attack, rows, eps, lams, found)
-            similar = within(attack, rows, points, eps)
+            similar, d_y, d_x = _pool_distances(attack, rows, eps, lams, found)
             headline.add_bounded(rows, similar.h, bound.decided(rows, eps), *bound.score_range(rows, eps))
             low, high = similar.d_y.max(1).values.numpy(), read.up_each(lam * eps + rbar)
             _check_order(0.0, 0.0, low, high)
@@ -233,7 +232,7 @@ def certify_individuals(
     check_inside(problem.box, rows)
     found = bound.upper(rows)
     upper = read.up_each(torch.minimum(bound.lam * eps + found.upper, bound.near(rows, eps)).numpy())
-    similar = within(attack, rows, _pool_distances(attack, rows, eps, lams, found)[0], eps)
+    similar = _pool_distances(attack, rows, eps, lams, found)[0]
     best = similar.d_y.argmax(1)
     at = torch.arange(len(rows))
     best_y, best_x = similar.d_y[at, best].numpy(), similar.d_x[at, best].numpy()
@@ -326,15 +325,16 @@ def _trained_multipliers(model: Any) -> Multipliers | None:
 
 def _pool_distances(
     attack: Attack, x: Tensor, eps: float, lams: list[float], found: Bracket
-) -> tuple[Tensor, NDArray[np.float64], NDArray[np.float64]]:
-    """All candidates (n, m, d) and their d_Y and d_X; the branch and bound's own worst cases among them."""
+) -> tuple[Similar, NDArray[np.float64], NDArray[np.float64]]:
+    """Who is within eps, and d_Y and d_X of all candidates (n, m), the branch and bound's own among them."""
     parts = []
     for start in range(0, len(x), 512):
         rows = x[start : start + 512]
         points = torch.cat([candidates(attack, rows, eps, lams), found.witness[start : start + 512, None]], 1)
         parts.append((points, *attack.distances(rows, points)))
     points, d_y, d_x = (torch.cat(each) for each in zip(*parts, strict=True))
-    return points, d_y.numpy(), d_x.numpy()
+    similar = within(attack, x, points, eps)
+    return similar, *similar.joined(d_y, d_x)
 
 
 def most_d_x(problem: Geometry) -> float:
