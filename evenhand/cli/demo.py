@@ -69,9 +69,9 @@ def demo(
         for line in table
     ]
     print_table(
-        "Adult, held-out people (S-Con: same decision for Husband and Wife; GR-Con: for every sex and race; relative: how "
-        "differently similar people are treated, of how differently strangers are; decisions: that somebody similar "
-        f"changes; both found by search, similar is d_X <= {settings.eps_certified:g})",
+        "Adult, held-out people (S-Con: same decision for Husband and Wife; GR-Con: for every sex and race; relative: "
+        "how differently similar people are treated, of how differently strangers are; decisions: somebody similar "
+        f"changes them; both found by search, similar is d_X <= {settings.eps_certified:g})",
         head,
         cells,
     )

@@ -17,8 +17,8 @@ def demo() -> str:
     eps = found["certificate"]["eps"]
     lines = [
         "What `make demo` finds on Adult's held-out people (S-Con: the same decision for Husband and Wife; GR-Con: for",
-        "every sex and race; relative: how differently similar people are treated, as a share of how differently strangers",
-        f"are; decisions: share that somebody similar changes; both found by search, similar is d_X <= {eps:g}):",
+        "every sex and race; relative: how differently similar people are treated, of how differently strangers are;",
+        f"decisions: share that somebody similar changes; both found by search, similar is d_X <= {eps:g}):",
         "",
         "| | BA | S-Con | GR-Con | gap sex | gap race | relative | decisions |",
         "|---|---|---|---|---|---|---|---|",
