@@ -43,7 +43,7 @@ def test_a_run_from_its_checkpoint_ends_in_the_same_bits(tmp_path):
 
 def test_another_runs_checkpoint_is_refused_by_name(tmp_path):
     made().save(tmp_path / "run", {"rho": 0.0})
-    with pytest.raises(CheckpointError, match="another run: .*rho"):
+    with pytest.raises(CheckpointError, match=r"another run: .*rho"):
         made().resume(tmp_path / "run", {"rho": 50.0})
     fresh = made()
     fresh.resume(tmp_path / "nothing-there", {"rho": 50.0})
