@@ -48,6 +48,13 @@ def shuffled(n: int, seed: int) -> NDArray[np.intp]:
     return np.random.default_rng(seed).permutation(n).astype(np.intp)
 
 
+def own_order(x: Any, seed: int = 0) -> NDArray[np.intp]:
+    """The positions of all rows in a random order that the rows give themselves: the same people come in the same
+    order, however they were sorted."""
+    by_value = np.argsort(row_keys(x).to_numpy(dtype=np.uint64), kind="stable")
+    return by_value[shuffled(len(by_value), (seed_of(x) + seed) % 2**64)]
+
+
 def in_own_order(values: ArrayLike) -> NDArray[np.float64]:
     """Numbers in a random order that is the same however they came."""
     ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from evenhand.dual.order import own_order
 from evenhand.tables.encoder import encode, positions
 from evenhand.tables.errors import TableError
 from evenhand.tables.leaks import leaks
@@ -89,7 +90,7 @@ def prepare(
     )  # fmt: skip
     frame, left_out = _usable(frame, schema, missing_sensitive)
     clean, y = schema.apply_known(frame), schema.truth(frame)
-    rows = _split(y, schema, seed, None if held_out is None else held_out[frame.index.to_numpy()])
+    rows = _split(frame, y, schema, seed, None if held_out is None else held_out[frame.index.to_numpy()])
     parts = {name: Part(clean.iloc[rows[name]], y[rows[name]]) for name in PARTS}
     schema, notes = _without_leaks(schema, parts["train"], keep)
     encoders = {name: fit_encoder(schema.seeing(name == "seeing"), parts["train"]) for name in ("seeing", "blind")}
@@ -199,11 +200,11 @@ def _usable(frame: pd.DataFrame, schema: Schema, missing_sensitive: str) -> tupl
 
 
 def _split(
-    y: NDArray[Any], schema: Schema, seed: int, held_out: NDArray[np.bool_] | None
+    frame: pd.DataFrame, y: NDArray[Any], schema: Schema, seed: int, held_out: NDArray[np.bool_] | None
 ) -> Mapping[str, NDArray[np.intp]]:
     """60 % train, 5 % tuning (for the certificate), 15 % validation (to choose), 20 % held out (for the report); each
-    part in random order, so that nothing depends on how the table was sorted."""
-    layers = np.zeros(len(y), dtype=np.int64) if schema.regression else y
+    part in random order. What is drawn depends on the rows and the seed, not on how the table was sorted: the same
+    people in another order are split in the same way."""
     if not schema.regression:
         counts = np.bincount(y, minlength=len(schema.classes))
         if counts.min() < 10:
@@ -212,11 +213,12 @@ def _split(
                 f"class {label!r} of the target has {counts.min()} rows; each class needs at least 10, so that every "
                 "part of the split holds some. Merge or leave out such classes"
             )
-    every = np.arange(len(y))
+    layers = np.zeros(len(y), dtype=np.int64) if schema.regression else y
     if held_out is None:
-        rest, held = train_test_split(every, test_size=0.2, stratify=layers, random_state=seed)
-    else:
-        rest, held = every[~held_out], every[held_out]
+        every = own_order(frame, seed)
+        rest, held = train_test_split(every, test_size=0.2, stratify=layers[every], random_state=seed)
+    else:  # a published split speaks of row numbers
+        rest, held = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     train, other = train_test_split(rest, test_size=0.25, stratify=layers[rest], random_state=seed)
     validation, tuning = train_test_split(other, test_size=0.25, random_state=seed)
     rng = np.random.default_rng(seed)

@@ -74,7 +74,7 @@ def flips(schema: Schema, frame: pd.DataFrame) -> list[Flip]:
             occur[name] = len(every)
             values[name] = [float(v) for v in _spread(every, MAX_VALUES)]
         else:
-            counts = frame[name].value_counts()
+            counts = frame[name].value_counts().sort_index().sort_values(ascending=False, kind="stable")
             occur[name] = len(counts)
             values[name] = [str(v) for v in counts.index[:MAX_VALUES]]
     questions = [Flip(name, {name: values[name]}, occur=occur) for name in schema.sensitive]
