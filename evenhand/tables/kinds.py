@@ -15,7 +15,7 @@ from evenhand.tables.errors import TableError
 
 MISSING_CATEGORY = "(missing)"
 MAX_CATEGORIES = 30  # rarer ones share a column
-IGNORED = "you asked for it"
+IGNORED, CONSTANT, EMPTY = "you asked for it", "constant: the same value in every row", "every value is missing"
 SAMPLE = 2000  # values looked at to recognise dates, addresses and the like
 USED = ("number", "binary", "category")
 LARGEST = 1e37  # a number beyond it is no measurement, and float32 ends at 3e38
@@ -51,6 +51,11 @@ class Column:
     note: str = ""
     personal: bool = False
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether it was left out by a guess, which the user may know better."""
+        return self.kind == "dropped" and self.note not in (IGNORED, CONSTANT, EMPTY)
+
 
 def infer(
     values: pd.Series, name: str, sensitive: bool = False, keep_dates: bool = False, keep: bool = False
@@ -60,7 +65,7 @@ def infer(
     n_missing = len(values) - len(present)
     missing = f"{n_missing:,} missing ({n_missing / len(values):.0%})" if n_missing else ""
     if len(present) == 0:
-        return Column(name, "dropped", "every value is missing")
+        return Column(name, "dropped", EMPTY)
     trusted = sensitive or keep
     if pd.api.types.is_datetime64_any_dtype(values):
         return Column(name, "number", "date as days") if keep_dates else Column(name, "date", "a date")
@@ -68,7 +73,7 @@ def infer(
     if distinct == 1 and n_missing:  # "yes" or nothing: a common way to write a yes
         return Column(name, "binary", f"one value or none: {missing}")
     if distinct == 1:
-        return Column(name, "dropped", "constant: the same value in every row")
+        return Column(name, "dropped", CONSTANT)
     if pd.api.types.is_bool_dtype(present) or (distinct == 2 and not n_missing):
         return Column(name, "binary", missing)
     if pd.api.types.is_numeric_dtype(values):

@@ -31,7 +31,9 @@ def test_parts_are_disjoint_and_everybody_is_somewhere(task):
 @pytest.mark.parametrize("regression", [False, True])
 def test_the_order_of_the_table_does_not_matter(regression):
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"a": rng.normal(size=240), "b": rng.choice(["x", "y"], 240), "sex": rng.choice(["f", "m"], 240)})
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=240), "b": rng.choice(["x", "y"], 240), "sex": rng.choice(["f", "m"], 240)}
+    )
     frame["y"] = rng.normal(size=240) if regression else rng.choice(["no", "yes"], 240)
     wanted = prepare(frame, "y", ["sex"])
     for order in (np.argsort(frame["a"].to_numpy()), rng.permutation(240)):
