@@ -118,9 +118,12 @@ def certify(
 
     Exit codes: 0 certified (R <= delta), 1 refuted (R > delta), 3 undecided, 2 a mistake in the data or the options.
     """
+    from evenhand.cli.auditing import same_of_everybody
     from evenhand.cli.models import open_model
+    from evenhand.tables.encoder import encode
     from evenhand.text.files import text_model_file
     from evenhand.workflow import Folder, TableModel
+    from evenhand.workflow.similarity import check_free
 
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
@@ -137,6 +140,10 @@ def certify(
         people = _new_people(opened, _some(table.read(say), rows, seed), distinct_people, say)
         if len(people) < 50:
             raise UserError(f"{len(people)} usable rows are too few to say anything with confidence; give at least 50")
+        for words in (check_free(opened.fair_metric, encode(opened.pipeline[0], people))[1],
+                      same_of_everybody(opened, people)):  # fmt: skip
+            if words:
+                say(words)
         x_tune = None
         if tuning is not None:
             x_tune = opened.inside(opened.schema.apply(table.beside(tuning)))

@@ -18,7 +18,7 @@ from evenhand.tables.errors import TableError
 from evenhand.tables.leaks import leaks
 from evenhand.tables.schema import Schema
 from evenhand.workflow.questions import Flip, flips
-from evenhand.workflow.similarity import Proxy, check_free_share, free_share, learn_proxy
+from evenhand.workflow.similarity import Proxy, check_free, learn_proxy
 from evenhand.workflow.views import Part, View, carry_over, fit_encoder, make_view
 
 MIN_ROWS = 200
@@ -38,7 +38,7 @@ class Task:
     views: dict[str, View]
     own: str
     proxies: tuple[Proxy, ...]
-    free_share: float  # of the differences between people, blind view
+    free_share: float  # of the differences between people, in what the fair model sees
     questions: list[Flip]
     left_out: dict[str, int] = field(default_factory=dict)  # why -> how many rows
     notes: tuple[str, ...] = ()
@@ -106,8 +106,7 @@ def prepare(
         )
         for name, encoder in encoders.items()
     }
-    share = free_share(views["blind"].fair_metric, views["blind"].encode(parts["train"].head(20_000)))
-    warning = check_free_share(share, proxies)
+    share, warning = check_free(views[own].fair_metric, views[own].encode(parts["train"].head(20_000)))
     notes += [warning] if warning else []
     notes += _unpredicted(schema, proxies, wanted)
     questions = [*flips(schema, parts["train"].frame), *extra_questions]

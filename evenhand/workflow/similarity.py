@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from evenhand.fair_metrics.classifier import AttributeModel, from_classifier
-from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.metric import FairMetric, check_free_share
 from evenhand.tables.errors import TableError
 
 METRIC_ROWS = 50_000  # enough to learn the directions
 TEACHING_GROUP = 20  # a group with fewer rows teaches nothing; it counts with the other small ones
 SMALL = "(small groups)"
-WARN, REFUSE = 1 / 3, 0.9  # share of the differences between people that is declared free
 
 
 @dataclass(frozen=True)
@@ -72,32 +72,17 @@ def metric_of(d: int, free: Sequence[int], proxies: Sequence[Proxy]) -> FairMetr
     return metric
 
 
-def free_share(metric: FairMetric, X: pd.DataFrame) -> float:
-    """Share of the variance between people along the free directions: how much of a difference costs nothing."""
-    x = torch.tensor(X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64))
-    x = x - x.mean(0)
-    whole = x.square().sum()
-    return float(1 - metric.matching(x).cost(x).sum() / whole) if whole > 0 else 0.0
-
-
-def check_free_share(share: float, proxies: Sequence[Proxy]) -> str | None:
-    """Refuses a metric under which almost everybody is alike; a warning where it frees much."""
-    learned = ", ".join(proxy.name for proxy in proxies)
-    if share > REFUSE:
-        raise TableError(
-            f"what predicts {learned} makes up {share:.0%} of all differences between people: nearly "
-            "everybody would count "
-            "as similar to everybody, and a model could only treat all alike. Learn it for fewer attributes, or from "
-            "more columns",
-            "proxy",
-        )
-    if share > WARN:
-        return (
-            f"what predicts {learned} makes up {share:.0%} of all differences between people, and such "
-            "differences count "
-            "as none: make sure that this is meant"
-        )
-    return None
+def check_free(metric: FairMetric, X: pd.DataFrame) -> tuple[float, str | None]:
+    """The share of the difference between people that costs nothing, and a warning where it is much; a metric under
+    which nearly everybody is alike is refused."""
+    rows = X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            share = check_free_share(metric, rows)
+        except ValueError as error:
+            raise TableError(f"who counts as similar: {error}", "proxy") from error
+    return share, str(said[0].message) if said else None
 
 
 def _attribute(values: pd.Series, teaching: pd.Series) -> NDArray[Any]:
