@@ -42,7 +42,12 @@ class Explorer:
         folder = Folder(run)
         if not folder.path.is_dir():
             raise TableError(f"{run} is not a folder; give the folder that a run was written to")
-        eps = float(folder.read_json("metrics.json")["settings"]["eps_certified"])
+        try:
+            eps = float(folder.read_json("metrics.json")["settings"]["eps_certified"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TableError(f"{folder.path / 'metrics.json'} does not say how near people were compared") from error
+        if not 0 < eps < np.inf:
+            raise TableError(f"{folder.path / 'metrics.json'} says eps_certified = {eps:g}, which must be positive")
         paths = {name: folder.path / "stages" / f"{name}.evenhand" for name in NAMES}
         models = {name: load_model(path) for name, path in paths.items() if path.exists()}
         models.setdefault("fair", load_model(folder.path))
