@@ -252,7 +252,9 @@ def show(metrics: dict[str, Any], certificate: dict[str, Any] | None) -> None:
     sys.stdout.write(f"\nChosen: {metrics['chosen']['why']}\n")
     for name, measured in metrics["models"].items():
         if collapsed(measured):
-            sys.stdout.write(f"{NAMES[name]}: its scores hardly tell people apart; it is fair by saying nothing.\n")
+            sys.stdout.write(
+                f"{NAMES[name]}: its scores hardly tell people apart, so how fair they are means nothing.\n"
+            )
     if certificate is not None:
         sentence = certificate.get("statement") or f"No certificate: {certificate['refused']}"
         sys.stdout.write(f"Certificate of the fair model: {sentence}\n")

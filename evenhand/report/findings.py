@@ -319,7 +319,7 @@ def collapsed(m: dict[str, Any]) -> bool:
 def line_of(m: dict[str, Any]) -> dict[str, str]:
     """One model in a line of a table: head -> cell."""
     if "r2" in m:
-        line = {"R2": f"{m['r2']:.3f}", "mean error": f"{m['mae']:.4g}"}
+        line = {"R2": f"{m['r2']:.3f}", "abs. error": f"{m['mae']:.4g}"}
     else:
         line = {
             "bal. acc.": f"{m['balanced_accuracy']:.3f}",

@@ -167,5 +167,5 @@ def test_killed_inside_a_fit_it_goes_on_to_the_same_model(tmp_path):
 
 def _step(tree):
     """The number behind "step" in the tree of a checkpoint."""
-    pairs = dict((key, value) for key, value in tree["dict"] if isinstance(key, str))
+    pairs = {key: value for key, value in tree["dict"] if isinstance(key, str)}
     return pairs["step"] if "step" in pairs else _step(pairs["state"])
