@@ -39,7 +39,7 @@ def test_people_outside_and_rows_it_has_seen(model, small):
     assert len(model.inside(clean)) == len(clean)
     assert len(model.inside(clean.assign(town="elsewhere"))) == 0
     assert model.seen.contains(clean.loc[small.task.parts["train"].frame.index]).all()
-    assert not model.seen.contains(clean.assign(pay=clean["pay"] + 1000)).any()
+    assert not model.seen.contains(clean.dropna().assign(pay=lambda c: c["pay"] + 1000)).any()
 
 
 def test_what_is_no_model_of_a_run(tmp_path, small):

@@ -18,7 +18,7 @@ def test_decisions_are_made_at_the_threshold(small):
 def test_probabilities_are_calibrated_where_they_were_fitted(small):
     part = small.task.parts["validation"]
     p = small.models["fair"].probabilities(part.frame)[:, 1]
-    assert abs(p.mean() - part.y.mean()) < 1e-3  # the offset of a logistic regression makes the means equal
+    assert abs(p.mean() - part.y.mean()) < 0.01  # the offset makes the means equal, but for a light prior
 
 
 def test_chunks(monkeypatch):
