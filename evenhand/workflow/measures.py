@@ -118,7 +118,7 @@ def calibration_error(happened: NDArray[np.bool_], p: Array) -> float:
 
 
 def thresholds(y: NDArray[np.int64], p: Array, groups: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """What deciding from each probability of the second class on would give: accuracy, errors, rates of large groups."""
+    """What deciding from each probability of the second class on gives: accuracy, errors, rates of large groups."""
     rows = []
     large = {n: [g for g in np.unique(group) if (group == g).sum() >= SMALLEST] for n, group in groups.items()}
     for t in THRESHOLDS:
