@@ -129,7 +129,7 @@ def same_of_everybody(model: Any, people: pd.DataFrame) -> str | None:
     """A word about scores that have collapsed: where a model says the same of everybody, fairness means nothing."""
     if getattr(getattr(model, "schema", None), "regression", False):
         values = np.asarray(model.codes(people), dtype=np.float64)
-        alike = np.ptp(values) <= 1e-3 * max(float(np.abs(values).mean()), 1e-300)
+        alike = float(np.ptp(values)) <= 1e-3 * max(float(np.abs(values).mean()), 1e-300)
     else:
         p = model.probabilities(people)
         low, high = np.quantile(p, [0.05, 0.95], axis=0)

@@ -107,8 +107,9 @@ class Table:
             frame = read_sql(self.sql, self.url)
         else:
             frame = self.beside(str(self.data))
-        for note in frame.attrs.get("notes", []) if say is not None else []:
-            say(note)
+        if say is not None:
+            for note in frame.attrs.get("notes", []):
+                say(note)
         return frame
 
     def beside(self, path: str) -> pd.DataFrame:

@@ -250,8 +250,8 @@ def show(metrics: dict[str, Any], certificate: dict[str, Any] | None) -> None:
     first = next(iter(metrics["models"].values()))
     print_table(f"On {first['n']:,} held-out people:", head, [[name, *line.values()] for name, line in lines.items()])
     sys.stdout.write(f"\nChosen: {metrics['chosen']['why']}\n")
-    for name, measured in metrics["models"].items():
-        if collapsed(measured):
+    for name in dict.fromkeys([metrics["reference"]["name"], "fair"]):
+        if collapsed(metrics["models"][name]):
             sys.stdout.write(
                 f"{NAMES[name]}: its scores hardly tell people apart, so how fair they are means nothing.\n"
             )

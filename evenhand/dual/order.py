@@ -33,7 +33,8 @@ def row_keys(x: Any, unitless: bool = False) -> pd.Series:
         largest = np.nanmax(np.where(np.isfinite(numbers), np.abs(numbers), 0.0), axis=0, initial=0.0)
         numbers = numbers / np.where(largest > 0, largest, 1.0)
     mantissa, exponent = np.frexp(numbers)
-    frame[numeric] = np.ldexp(np.round(mantissa * 2**30), exponent) + 0.0  # nine digits, in any unit
+    with np.errstate(over="ignore"):  # of what is nearly infinite
+        frame[numeric] = np.ldexp(np.round(mantissa * 2**30), exponent) + 0.0  # nine digits, in any unit
     return pd.util.hash_pandas_object(frame, index=False)
 
 

@@ -19,7 +19,7 @@ from evenhand.tables.encoder import encode, encoded_names, make_encoder, positio
 from evenhand.tables.errors import TableError, find_column
 from evenhand.tables.kinds import MISSING_CATEGORY, USED, Column, infer, numbers_of, text_of
 from evenhand.tables.schema import Schema
-from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, metric_of
+from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, metric_of, teaches
 from evenhand.workflow.views import View, people_box
 
 
@@ -216,6 +216,8 @@ def _proxies(encoder: Any, X: pd.DataFrame, clean: pd.DataFrame, wanted: Sequenc
     places = positions(encoder)
     found = []
     for name in wanted:
+        if not teaches(clean[name][half]):
+            continue
         others = [p for p in range(X.shape[1]) if p not in places.get(name, [])]
         one = learn_proxy(name, X[half], clean[name][half], others, X[~half], clean[name][~half])
         if one.surely:

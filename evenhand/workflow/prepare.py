@@ -15,10 +15,10 @@ from sklearn.model_selection import train_test_split
 from evenhand.dual.order import own_order
 from evenhand.tables.encoder import encode, positions
 from evenhand.tables.errors import TableError
-from evenhand.tables.leaks import leaks
+from evenhand.tables.leaks import copies, leaks
 from evenhand.tables.schema import Schema
 from evenhand.workflow.questions import Flip, flips
-from evenhand.workflow.similarity import Proxy, check_free, learn_proxy
+from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, teaches
 from evenhand.workflow.views import Part, View, carry_over, fit_encoder, make_view
 
 MIN_ROWS = 200
@@ -92,6 +92,7 @@ def prepare(
     clean, y = schema.apply_known(frame), schema.truth(frame)
     rows = _split(frame, y, schema, seed, None if held_out is None else held_out[frame.index.to_numpy()])
     parts = {name: Part(clean.iloc[rows[name]], y[rows[name]]) for name in PARTS}
+    schema = schema.without(copies(schema, parts["train"].frame, keep))
     schema, notes = _without_leaks(schema, parts["train"], keep)
     encoders = {name: fit_encoder(schema.seeing(name == "seeing"), parts["train"]) for name in ("seeing", "blind")}
     own = "seeing" if see_sensitive else "blind"
@@ -108,7 +109,7 @@ def prepare(
     }
     share, warning = check_free(views[own].fair_metric, views[own].encode(parts["train"].head(20_000)))
     notes += [warning] if warning else []
-    notes += _unpredicted(schema, proxies, wanted)
+    notes += _unpredicted(parts["train"].head(50_000).frame, proxies, wanted)
     questions = [*flips(schema, parts["train"].frame), *extra_questions]
     return Task(schema, parts, views, own, tuple(proxies), share, questions, left_out, tuple(notes))
 
@@ -137,6 +138,8 @@ def _proxies(
     places = positions(encoder)
     found = []
     for name in wanted:
+        if by_evidence and not teaches(parts["train"].head(50_000).frame[name]):
+            continue
         others = [p for p in range(X.shape[1]) if p not in places.get(name, [])]
         frames = parts["train"].head(50_000).frame, parts["validation"].head(50_000).frame
         one = learn_proxy(name, X, frames[0][name], others, X_new, frames[1][name])
@@ -145,10 +148,12 @@ def _proxies(
     return found
 
 
-def _unpredicted(schema: Schema, proxies: Sequence[Proxy], wanted: Sequence[str]) -> list[str]:
+def _unpredicted(train: pd.DataFrame, proxies: Sequence[Proxy], wanted: Sequence[str]) -> list[str]:
     learned = {proxy.name for proxy in proxies}
     return [
         f"{name!r} cannot be told from the other columns better than by chance, so no difference in them is free for it"
+        if teaches(train[name])
+        else f"{name!r} has one large group only, so nothing can be learned about what gives it away"
         for name in wanted
         if name not in learned
     ]

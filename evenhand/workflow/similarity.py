@@ -36,6 +36,11 @@ class Proxy:
     surely: bool
 
 
+def teaches(attribute: pd.Series) -> bool:
+    """Whether there are two groups, or numbers, to learn the difference between."""
+    return len(np.unique(_teaching(_attribute(attribute, attribute))[0])) > 1
+
+
 def learn_proxy(
     name: str, X: pd.DataFrame, attribute: pd.Series, others: Sequence[int], X_new: pd.DataFrame, new: pd.Series
 ) -> Proxy:
@@ -43,12 +48,9 @@ def learn_proxy(
     X, attribute = X.iloc[:METRIC_ROWS], attribute.iloc[:METRIC_ROWS]
     target, wanted = _attribute(attribute, attribute), _attribute(new, attribute)
     known = np.ones(len(wanted), dtype=bool)
+    target, teaching = _teaching(target)
     if target.dtype.kind != "f":
-        teaching = target != SMALL
-        if teaching.sum() <= len(teaching) - _enough(len(teaching)):
-            teaching[:] = True  # together the small groups are large enough
-        X, target = X[teaching], target[teaching]
-        known = np.isin(wanted, np.unique(target))
+        X, known = X[teaching], np.isin(wanted, np.unique(target))
     d = X.shape[1]
     if len(np.unique(target)) < 2:
         raise TableError(
@@ -94,6 +96,14 @@ def _attribute(values: pd.Series, teaching: pd.Series) -> NDArray[Any]:
     large = [str(value) for value in counts[counts >= _enough(len(teaching))].index]
     texts = values.astype(str).to_numpy()
     return np.where(np.isin(texts, large), texts, SMALL).astype(str)
+
+
+def _teaching(target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The values to learn from, and which rows they are: small groups only where together they are large enough."""
+    teaching = np.ones(len(target), dtype=bool)
+    if target.dtype.kind != "f" and (target == SMALL).sum() < _enough(len(target)):
+        teaching = target != SMALL
+    return target[teaching], teaching
 
 
 def _enough(n: int) -> int:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from evenhand.tables.errors import TableError
-from evenhand.workflow.similarity import check_free, learn_proxy, metric_of
+from evenhand.workflow.similarity import check_free, learn_proxy, metric_of, teaches
 
 N = 1000
 
@@ -53,6 +53,16 @@ def test_a_number_and_small_groups():
     race = pd.Series(["a"] * 500 + ["b"] * 499 + ["alone"])
     found = learn_proxy("race", X, race, range(4), X_new, race)
     assert found.directions.shape[1] == 1  # a group of one teaches nothing
+
+
+def test_one_large_group_teaches_nothing():
+    assert teaches(pd.Series(["a"] * 50 + ["b"] * 50))
+    assert teaches(pd.Series(np.arange(100.0)))
+    assert teaches(pd.Series(["a"] * 90 + list("bcdefghijk")))  # the small ones together
+    assert not teaches(pd.Series(["a"] * 99 + ["b"]))
+    X, _ = table(0)
+    with pytest.raises(TableError, match="has a single group of 20 rows or more"):
+        learn_proxy("race", X, pd.Series(["a"] * 999 + ["b"]), range(4), X, pd.Series(["a"] * 1000))
 
 
 def test_nothing_free_is_euclidean():
