@@ -123,6 +123,7 @@ def certify(
     from evenhand.tables.encoder import encode
     from evenhand.text.files import text_model_file
     from evenhand.workflow import Folder, TableModel
+    from evenhand.workflow.judging import seldom
     from evenhand.workflow.similarity import check_free
 
     if text_model_file(model):
@@ -149,7 +150,7 @@ def certify(
             x_tune = opened.inside(opened.schema.apply(table.beside(tuning)))
             x_tune.index = [f"tuning {i}" for i in x_tune.index]
         say("tuning and bounding")
-        found = prove(opened, people, x_tune, eps, confidence, progress=not as_json)
+        found = prove(opened, people, x_tune, eps, confidence, progress=seldom(say, 5.0))
     verdict = found.is_dif(delta)
     code = {True: OK, False: REFUTED, "undecided": UNDECIDED}[verdict]
     word = {OK: "certified", REFUTED: "refuted", UNDECIDED: "undecided"}[code]
@@ -164,7 +165,7 @@ def certify(
     raise typer.Exit(code)
 
 
-def prove(opened: TableModel, people: Any, x_tune: Any, eps: float, confidence: float, progress: bool) -> Any:
+def prove(opened: TableModel, people: Any, x_tune: Any, eps: float, confidence: float, progress: Any) -> Any:
     """The certificate of one of our models."""
     from evenhand.certify.certify import certify as bound
     from evenhand.output_distances import mean_squared_logits, squared_error

@@ -51,8 +51,8 @@ def shuffled(n: int, seed: int) -> NDArray[np.intp]:
 
 def own_order(x: Any, seed: int = 0) -> NDArray[np.intp]:
     """The positions of all rows in a random order that the rows give themselves: the same people come in the same
-    order, however they were sorted."""
-    by_value = np.argsort(row_keys(x).to_numpy(dtype=np.uint64), kind="stable")
+    order, however they were sorted and in whatever units."""
+    by_value = np.argsort(row_keys(x, unitless=True).to_numpy(dtype=np.uint64), kind="stable")
     return by_value[shuffled(len(by_value), (seed_of(x) + seed) % 2**64)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -213,6 +214,7 @@ def certificate(task: Task, settings: Settings, model: Trained, held_out: Part, 
             x_train=task.parts["train"].frame[view.columns],
             confidence=settings.confidence,
             output_distance=squared_error if task.schema.regression else mean_squared_logits,
+            progress=seldom(lambda text: say(f"certificate: {text}")),
             **gentle,
         )
     except (ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
@@ -221,6 +223,19 @@ def certificate(task: Task, settings: Settings, model: Trained, held_out: Part, 
     result: dict[str, Any] = json.loads(found.to_json())
     say(result["statement"])
     return result
+
+
+def seldom(say: Say, seconds: float = 15.0) -> Say:
+    """Say a text only if nothing was said for so many seconds: what is quick is silent, what is long shows progress."""
+    last = time.monotonic()
+
+    def told(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= seconds:
+            last = time.monotonic()
+            say(text)
+
+    return told
 
 
 def how_many(asked: int | None, most: int, least: int, d: int) -> int:

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
-from evenhand.workflow.judging import as_shown, comparisons, describe, example, how_many, measure, positive_code, search
+from evenhand.workflow.judging import (
+    as_shown,
+    comparisons,
+    describe,
+    example,
+    how_many,
+    measure,
+    positive_code,
+    search,
+    seldom,
+)
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +93,14 @@ def test_who_is_shown_and_who_is_selected(small):
 def test_fewer_people_in_wide_tables():
     assert [how_many(None, 500, 100, d) for d in (10, 100, 250, 5000)] == [500, 500, 200, 100]
     assert how_many(7, 500, 100, 5000) == 7
+
+
+def test_what_is_quick_is_silent(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("evenhand.workflow.judging.time.monotonic", lambda: now[0])
+    said = []
+    tell = seldom(said.append, 15)
+    for at in (1, 14, 16, 20, 31, 40):
+        now[0] = at
+        tell(f"at {at}")
+    assert said == ["at 16", "at 31"]
