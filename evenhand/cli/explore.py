@@ -8,17 +8,15 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.console import Talk, guarded, print_json
-from evenhand.cli.options import Data, Decimal, Json, NoHeader, Separator, read
+from evenhand.cli.options import Json, Table, grouped
 
 
 @guarded
+@grouped
 def explore(
     run: Annotated[Path, typer.Argument(help="The folder that evenhand train or demo wrote.")],
-    data: Data = None,
+    table: Table,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8642,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    no_header: NoHeader = False,
     as_json: Json = False,
 ) -> None:
     """Open a page on this machine (loopback only, nothing leaves it): change the columns of a person, see score and
@@ -29,7 +27,7 @@ def explore(
     from evenhand.workflow.explore import Explorer, serve
 
     with Talk(quiet=as_json) as say:
-        frame = None if data is None else read(data, separator, decimal, no_header, say=say)
+        frame = None if table.data is None and table.sql is None else table.read(say)
         explorer = Explorer.of(run, frame)
         server = serve(explorer, port)
         address = f"http://127.0.0.1:{server.server_address[1]}/"
