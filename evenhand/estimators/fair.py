@@ -53,12 +53,14 @@ class Searching(WithMetric):
 
 @parameters()
 class SenSeIMethod(Searching):
-    """rho weighs fairness against accuracy. output_distance: d_Y. certified: if given, the trained network is
-    fine-tuned with so much weight on an upper bound of R(h), for a certificate.
+    """rho weighs fairness against accuracy. output_distance: d_Y. every: look for worst cases of every so-manieth row of
+    a batch only, which costs less and estimates the same R(h). certified: if given, the trained network is fine-tuned
+    with so much weight on an upper bound of R(h), for a certificate.
     """
 
     rho: float = 13.0
     output_distance: OutputDistance = mean_squared_logits
+    every: int = 1
     certified: float | None = None
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
@@ -72,7 +74,7 @@ class SenSeIMethod(Searching):
             lam=self.lam,
             generator=search_generator,
         )
-        return SenSeI(regularizer, self.rho, self._loss)
+        return SenSeI(regularizer, self.rho, self._loss, self.every)
 
     def _fine_tune(self, source: Source, seed: int) -> None:
         if self.certified is None:
