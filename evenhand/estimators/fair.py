@@ -53,9 +53,9 @@ class Searching(WithMetric):
 
 @parameters()
 class SenSeIMethod(Searching):
-    """rho weighs fairness against accuracy. output_distance: d_Y. every: look for worst cases of every so-manieth row of
-    a batch only, which costs less and estimates the same R(h). certified: if given, the trained network is fine-tuned
-    with so much weight on an upper bound of R(h), for a certificate.
+    """rho weighs fairness against accuracy. output_distance: d_Y. every: with every=4, worst cases are looked for of
+    each fourth row of a batch only, which costs less and estimates the same R(h). certified: if given, the trained
+    network is fine-tuned with so much weight on an upper bound of R(h), for a certificate.
     """
 
     rho: float = 13.0
