@@ -13,8 +13,9 @@ import pandas as pd
 from evenhand.counterfactuals import TokenSwap
 from evenhand.tables.errors import TableError
 from evenhand.text import TextClassifier, load_text
+from evenhand.workflow.texts import changed_words
 
-__all__ = ["TextExplorer", "changed_words"]
+__all__ = ["TextExplorer"]
 
 MODEL = "model.text"
 NAME = "fair"
@@ -85,13 +86,3 @@ class TextExplorer:
         code = int(p[1] >= self.model.threshold_) if len(labels) == 2 else int(p.argmax())
         scores = {str(label): float(p[k]) for k, label in enumerate(labels)}
         return {"text": version, "decision": str(labels[code]), "scores": scores, "words": changed_words(text, version)}
-
-
-def changed_words(text: str, version: str) -> str:
-    """The words of a version that its text does not have, in their order.
-
-    >>> changed_words("my gay friend", "my deaf friend")
-    'deaf'
-    """
-    ours = set(text.split())
-    return " ".join(dict.fromkeys(word.strip(".,;:!?()\"'“”’") for word in version.split() if word not in ours))
