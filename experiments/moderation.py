@@ -33,6 +33,7 @@ METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
     "Baseline": ("plain", False),
     "Baseline + mentions": ("plain", True),
     "CLP + mentions": ("clp", True),
+    "SenSR + mentions": ("sensr", True),
     "SenSeI": ("sensei", False),
     "SenSeI + mentions": ("sensei", True),
 }

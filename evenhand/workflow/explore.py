@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -28,10 +28,21 @@ NEAREST = 5000  # people of the table that the nearest counterpart is looked for
 LARGEST = 1 << 16  # bytes of a question
 
 
+class Answers(Protocol):
+    """What a page asks: what can be filled in, a row of the table, and what a model says."""
+
+    page: ClassVar[str]  # a file of workflow/templates
+
+    def form(self) -> dict[str, Any]: ...
+    def row(self, number: int) -> dict[str, Any]: ...
+    def ask(self, person: dict[str, Any], name: str) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Explorer:
     """The networks of a run and, if given, a table of people to start from and to compare with."""
 
+    page: ClassVar[str] = "explore.html"
     models: dict[str, TableModel]
     people: pd.DataFrame | None
     eps: float
@@ -174,10 +185,10 @@ def _differences(own: pd.DataFrame, other: pd.DataFrame) -> dict[str, list[str]]
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def serve(explorer: Explorer, port: int = 0) -> ThreadingHTTPServer:
+def serve(explorer: Answers, port: int = 0) -> ThreadingHTTPServer:
     """A server on 127.0.0.1 that answers questions; call ``serve_forever`` on it."""
     lock = Lock()
-    page = files("evenhand.workflow").joinpath("templates", "explore.html").read_bytes()
+    page = files("evenhand.workflow").joinpath("templates", explorer.page).read_bytes()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
