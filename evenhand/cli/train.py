@@ -74,7 +74,10 @@ def train(
     ignore: Annotated[str | None, typer.Option(help="Columns that must not be used, separated by commas.")] = None,
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, for example 100 or 64,32.")] = "100",
     steps: Annotated[int, typer.Option(min=1, help="Training steps of each network.")] = 800,
-    trees: Annotated[int, typer.Option(min=1, help="Most boosting rounds of the trees to compare with.")] = 200,
+    trees: Annotated[int, typer.Option(min=1, help="Most boosting rounds of boosted trees.")] = 200,
+    model: Annotated[
+        str, typer.Option(help="Kind of the fair model: 'network', 'trees', or 'both', to choose between them.")
+    ] = "network",
     certificate: Annotated[bool, typer.Option(help="Certify the model (about a minute).")] = True,
     audit_rows: Annotated[
         int | None,
@@ -147,6 +150,8 @@ def train(
         raise UserError(f"--missing-sensitive is 'error', 'drop' or 'category', got {missing_sensitive!r}")
     if show_people not in ("id", "all", "none"):
         raise UserError(f"--show-people is 'id', 'all' or 'none', got {show_people!r}")
+    if model not in ("network", "trees", "both"):
+        raise UserError(f"--model is 'network', 'trees' or 'both', got {model!r}")
     if eps < 0 or eps_certified <= 0:
         raise UserError("--eps must be at least 0 and --eps-certified positive")
     with Talk(quiet=as_json) as say:
@@ -165,7 +170,7 @@ def train(
         from evenhand.workflow.output import data_hash, summary, write_results
 
         settings = Settings(
-            rho=_rhos(rho), eps=eps, eps_certified=eps_certified, max_accuracy_loss=max_accuracy_loss,
+            **_rhos(rho), model=model, eps=eps, eps_certified=eps_certified, max_accuracy_loss=max_accuracy_loss,
             hidden=_widths(hidden), steps=steps, trees=trees, seed=seed, certificate=certificate, audit_rows=audit_rows,
             certify_rows=certify_rows, threshold=_threshold(threshold), positive=positive, show_people=show_people,
         )  # fmt: skip
@@ -259,18 +264,17 @@ def _tell(task: Task, say: Any) -> None:
         )
 
 
-def _rhos(text: str) -> tuple[float, ...]:
-    from evenhand.workflow import Settings
-
+def _rhos(text: str) -> dict[str, Any]:
+    """The weights to try: each kind's own, or the given ones for both."""
     if text == "auto":
-        return Settings().rho
+        return {}
     try:
         values = tuple(sorted({float(part) for part in text.split(",")}))
     except ValueError:
         raise UserError(f"--rho is 'auto' or numbers such as 5 or 1,5,20; got {text!r}") from None
     if not all(value >= 0 for value in values):
         raise UserError(f"--rho must not be negative; got {text!r}")
-    return values
+    return {"rho": values, "tree_rho": values}
 
 
 def _threshold(text: str) -> float | None:

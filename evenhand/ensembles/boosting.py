@@ -41,6 +41,15 @@ class _Slope(NamedTuple):
     curvature: Array
     worst: NDArray[np.int64]  # (n,) or (0,)
     strength: Array
+    loss: float
+    d_y: float  # mean square of the worst difference, over the variance of the scores
+
+
+class Boosted(NamedTuple):
+    """The ensemble, and before each round: loss, and the worst difference relative to the scores' variance."""
+
+    ensemble: TreeEnsemble
+    history: list[dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class Boosting:
         width: Array,
         two_values: dict[int, tuple[float, float]],
         validation: tuple[Array, Array, Array] | None = None,
-    ) -> TreeEnsemble:
+    ) -> Boosted:
         """version(x, number): one version of each row, another for each number. Stopped by the keyboard it returns the
         trees that there are."""
         lgb = _lightgbm()
@@ -89,7 +98,7 @@ class Boosting:
             0,
             None if validation is None else np.repeat(base[None], len(validation[0]), 0),
         )
-        rounds = 0
+        rounds, history = 0, list[dict[str, float]]()
         try:
             for round_ in range(self.trees):
                 if m and round_ and round_ % self.search_every == 0:
@@ -108,6 +117,7 @@ class Boosting:
                     data = lgb.Dataset(everybody, label=labels, reference=first, params=settings)
                     booster, began = lgb.Booster(settings, data), round_
                 slope = self._gradient(h, n, m, loss, y, weight)
+                history.append({"step": round_, "loss": slope.loss, "d_y": slope.d_y})
                 booster.update(fobj=_given(slope))
                 new = []
                 for c, info in enumerate(
@@ -138,7 +148,7 @@ class Boosting:
         if self.patience is not None and validation is not None:
             parts = parts[: best_round * k]
         ensemble = join_trees(parts, [i % k for i in range(len(parts))], base, x.shape[1])
-        return ensemble.softened(width, two_values)
+        return Boosted(ensemble.softened(width, two_values), history)
 
     def _gradient(self, h: Array, n: int, m: int, loss: Loss, y: Array, weight: Array) -> _Slope:
         """Of weight * (loss + rho * max_v |h(x) - h(x_v)|^2 / V) with V the variance of h.
@@ -146,10 +156,10 @@ class Boosting:
         The variance is differentiated too: shrinking all scores changes the penalty by nothing. While V < 1, at the
         start, the penalty is faded in, V * |.|^2, or it would keep scores from ever growing apart.
         """
-        _, slope, bend = loss(h[:n], y)
+        losses, slope, bend = loss(h[:n], y)
         gradient, curvature = np.zeros_like(h), np.zeros_like(h)
         gradient[:n], curvature[:n] = slope, np.maximum(bend, 1e-9)
-        worst, strength = np.zeros(0, np.int64), 0.0
+        worst, strength, d_y = np.zeros(0, np.int64), 0.0, 0.0
         if m:
             centred = h[:n] - np.average(h[:n], axis=0, weights=weight)
             variance = float(np.average((centred**2).sum(1), weights=weight))
@@ -158,12 +168,14 @@ class Boosting:
             each, largest = np.arange(n), squares.argmax(0)
             move = apart[largest, each]
             strength = 2 * self.rho * min(variance, 1.0) / max(variance, 1.0)
-            relative = float(np.average(squares[largest, each], weights=weight)) / variance if variance > 1 else 0.0
+            d_y = float(np.average(squares[largest, each], weights=weight)) / max(variance, 1e-300)
+            relative = d_y if variance > 1 else 0.0
             gradient[:n] += strength * (move - relative * centred)
             worst = n + largest * n + each
             gradient[worst] -= strength * move
         every = np.tile(weight, 1 + m)[:, None]
-        return _Slope(gradient * every, curvature * every, worst, strength * weight[: len(worst)])
+        mean = float(np.average(losses, weights=weight))
+        return _Slope(gradient * every, curvature * every, worst, strength * weight[: len(worst)], mean, d_y)
 
     def _leaves(self, tree: TreeEnsemble, x: Array, slope: _Slope, c: int) -> Array:
         """Newton's step of every leaf for the soft splits, times the learning rate.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Self, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -108,7 +109,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             held = _noise(x, seed)[:, 0] < self.validation_fraction
             if held.all() or not held.any():
                 raise ValueError(f"validation_fraction={self.validation_fraction} leaves one part of the rows empty")
-        ensemble = boosting.fit(
+        ensemble, history = boosting.fit(
             x[~held],
             loss,
             y[~held],
@@ -118,6 +119,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             validation=(x[held], y[held], weight[held]) if held.any() else None,
         )
         self.n_iter_ = ensemble.trees // ensemble.outputs
+        self.history_ = pd.DataFrame(history, dtype=np.float64)
         return ensemble
 
     def _soft(self, x: Array) -> tuple[Array, dict[int, tuple[float, float]]]:
@@ -178,7 +180,8 @@ class SenSeIBoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ign
         search_every: after how many trees each may be replaced by a worse one; reach: how far along the learned
         directions they lie, in standard deviations. monotone: -1, 0 or 1 for each column, kept at the original rows'
         hard splits and therefore by the soft ones. NaN goes where LightGBM sends it. Classes count equally.
-    Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``.
+    Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``,
+        ``history_`` (before each tree: ``loss``, and ``d_y``, the worst difference over the variance of the scores).
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
@@ -193,24 +196,28 @@ class SenSeIBoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ign
         k = len(self.classes_)
         target = codes[:, None].astype(float) if k == 2 else np.eye(k)[codes]
         self.ensemble_ = self._fit(X, x, balanced_log_loss, target, weight, sensitive_features)
+        self.__dict__.pop("offset_", None)  # the calibration of an earlier fit
         return self
 
     def decision_function(self, X: Any) -> Array:
         """Logits: (n, K), or for two classes the log-odds of the second (n,)."""
-        h = self._outputs(X)
+        h = super()._outputs(X)
         return h[:, 0] if h.shape[1] == 1 else h
+
+    def _outputs(self, X: Any) -> Array:
+        """Logits (n, K); the log-odds f of two classes as (-f/2, f/2)."""
+        h = super()._outputs(X)
+        return np.column_stack([-h[:, 0] / 2, h[:, 0] / 2]) if h.shape[1] == 1 else h
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), columns in the order of ``classes_``."""
-        h = self._outputs(X)
-        h = np.column_stack([-h[:, 0] / 2, h[:, 0] / 2]) if h.shape[1] == 1 else h
+        h = self._outputs(X) + getattr(self, "offset_", 0.0)
         e = np.exp(h - h.max(axis=1, keepdims=True))
         return cast(Array, e / e.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
-        h = self._outputs(X)
-        best = (h[:, 0] > 0).astype(int) if h.shape[1] == 1 else h.argmax(axis=1)
+        best = self._outputs(X).argmax(axis=1)
         return cast(NDArray[Any], self.classes_[best])
 
 
@@ -226,9 +233,7 @@ class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignor
         scale = float(np.sqrt(np.average((target - mean) ** 2, weights=weight))) or 1.0
         standard = ((target - mean) / scale)[:, None]
         fitted = self._fit(X, x, squared_loss, standard, weight, sensitive_features)
-        from dataclasses import replace
-
-        self.ensemble_ = replace(fitted, value=fitted.value * scale, base=fitted.base * scale + mean)
+        self.ensemble_ = fitted.scaled(scale, mean)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -31,7 +31,8 @@ class SearchedUnfairness:
 
     The same eps, metric and bounds for every model of a sweep, whatever the model was trained with. Without
     ``fair_metric`` the fitted estimator's own is used, without ``bounds`` its own, or the range of the data; people
-    outside the bounds are left out. ``rows`` limits the cost: the first so many rows of the validation data.
+    outside the bounds are left out. ``relative`` divides by how much strangers differ, so that models whose scores have
+    different spreads can be compared; undefined (NaN) where all people get the same. ``rows`` limits the cost: the first so many rows of the validation data.
     """
 
     eps: float = 0.1
@@ -39,6 +40,7 @@ class SearchedUnfairness:
     bounds: Any = None
     output_distance: OutputDistance | None = None  # by default the paper's, or the squared error of a regressor
     rows: int = 1000
+    relative: bool = False
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         metric = self.fair_metric if self.fair_metric is not None else getattr(estimator, "fair_metric_", None)
@@ -56,4 +58,7 @@ class SearchedUnfairness:
             raise ValueError(f"all {len(encoded)} validation rows lie outside the bounds; widen them")
         distance = self.output_distance or (mean_squared_logits if is_classifier(estimator) else squared_error)
         kept = x[inside]
-        return audit(estimator, kept, metric, self.eps, box, output_distance=distance, keep=1).r_low
+        found = audit(estimator, kept, metric, self.eps, box, output_distance=distance, keep=1)
+        if not self.relative:
+            return found.r_low
+        return float("nan") if found.relative is None else found.relative.low

@@ -50,6 +50,14 @@ class Findings:
         return self.models["fair"]
 
     @property
+    def kind_words(self) -> str:
+        """What the fair model is made of."""
+        settings = self.metrics["settings"]
+        if self.metrics["chosen"].get("kind") == "trees":
+            return f"At most {settings['trees']} boosted trees whose splits are ramps"
+        return f"Network with hidden layers {', '.join(map(str, settings['hidden']))}"
+
+    @property
     def reference(self) -> str:
         """The best model without fairness: what people would use otherwise."""
         return str(self.metrics["reference"]["name"])

@@ -27,7 +27,7 @@ def write_results(folder: Folder, task: Task, results: Results, made_by: dict[st
     (folder.path / f".{MODEL}").replace(folder.path / MODEL)
     task.view.fair_metric.save(folder.path / "metric.npz")
     folder.write_json("metrics.json", results.metrics)
-    table = pd.DataFrame(results.frontier, columns=["rho", "accuracy", "unfairness", "front"])
+    table = pd.DataFrame(results.frontier, columns=["kind", "rho", "accuracy", "unfairness", "front"])
     folder.write_table("frontier.csv", table)
     if results.certificate is not None:
         folder.write_json("certificate.json", results.certificate)
@@ -66,7 +66,7 @@ def read_findings(folder: Folder) -> Findings:
         with (path / "frontier.csv").open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 numbers: dict[str, Any] = {k: float(row[k]) for k in ("rho", "accuracy", "unfairness") if row[k]}
-                table.append({**numbers, "front": row["front"] == "True"})
+                table.append({**numbers, "kind": row.get("kind", "network"), "front": row["front"] == "True"})
     for name in ("models", "chosen", "reference", "rows", "questions", "directions", "schema", "settings"):
         if name not in metrics:
             raise TableError(f"{path / 'metrics.json'} lacks {name!r}; was it written by evenhand train?")

@@ -49,9 +49,11 @@ def test_leaves_are_newton_steps_by_weight():
     stump = Tree(*map(np.array, ([0, -1, -1], [0.0, 0, 0], [1, 0, 0], [2, 0, 0], [0.0, 0, 0], [True] * 3)))
     soft = join_trees([stump], [0], [0.0], 1).softened([1.0])
     x, g = np.array([[-2.0], [0.0], [2.0]]), np.array([[1.0], [2.0], [-4.0]])
-    alone = _Slope(g, np.ones((3, 1)), np.zeros(0, np.int64), np.zeros(0))
+    alone = _Slope(g, np.ones((3, 1)), np.zeros(0, np.int64), np.zeros(0), 0.0, 0.0)
     values = settings(l2=1.0)._leaves(soft, x, alone, 0)
     assert values[1:] == pytest.approx([-0.1 * (1 + 1) / (1.5 + 1), -0.1 * (1 - 4) / (1.5 + 1)])
-    tied = _Slope(g, np.ones((3, 1)), np.array([1]), np.array([3.0]))  # row 0 all left, its version half and half
-    values = settings(l2=1.0)._leaves(soft, x, tied, 0)
+    tied = _Slope(
+        g, np.ones((3, 1)), np.array([1]), np.array([3.0]), 0.0, 0.0
+    )
+    values = settings(l2=1.0)._leaves(soft, x, tied, 0)  # row 0 is all left, its version half and half
     assert values[1] == pytest.approx(-0.1 * 2 / (1.5 + 2 * 3 * 0.5**2 + 1))
