@@ -32,7 +32,8 @@ class SearchedUnfairness:
     The same eps, metric and bounds for every model of a sweep, whatever the model was trained with. Without
     ``fair_metric`` the fitted estimator's own is used, without ``bounds`` its own, or the range of the data; people
     outside the bounds are left out. ``relative`` divides by how much strangers differ, so that models whose scores have
-    different spreads can be compared; undefined (NaN) where all people get the same. ``rows`` limits the cost: the first so many rows of the validation data.
+    different spreads can be compared; undefined (NaN) where all people get the same. ``rows`` limits the cost: the
+    first so many rows of the validation data.
     """
 
     eps: float = 0.1

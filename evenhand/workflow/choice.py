@@ -91,7 +91,10 @@ def pick(
         )
     if len({r["kind"] for r in table}) > 1:
         why = f"{why}; it is the weight of {'boosted trees' if row['kind'] == 'trees' else 'a network'}"
-    why += f": {score} {row['accuracy']:.3f}, unfairness {row['unfairness']:.3g} of how strangers differ, on validation data."
+    why += (
+        f": {score} {row['accuracy']:.3f}, similar people treated as differently as {row['unfairness']:.3g} of how "
+        "strangers are, on validation data."
+    )
     return {"rho": float(row["rho"]), "kind": row["kind"], "why": why, "within": bool(allowed)}
 
 
