@@ -192,12 +192,12 @@ def audit(
             rows = encoded[start : start + chunk]
             numbers = torch.arange(seen + start, seen + start + len(rows))
             found = candidates(attack, rows, eps, lams, numbers)
-            d_y, d_x = attack.distances(rows, found)
-            pool.add(d_y.numpy(), d_x.numpy())
             similar = within(attack, rows, found, eps)
+            d_y, d_x = similar.joined(*attack.distances(rows, found))
+            pool.add(d_y, d_x)
             worst.add(seen + start, first, start, rows, similar)
             fresh = ~np.isin(numbers.numpy(), tuners)
-            chosen_y, chosen_x = move(d_y.numpy(), d_x.numpy())
+            chosen_y, chosen_x = move(d_y, d_x)
             moved_y.add(chosen_y[fresh])
             moved_x.add(chosen_x[fresh])
             headline.add(rows[torch.from_numpy(fresh)], similar.h[torch.from_numpy(fresh)])
@@ -271,8 +271,8 @@ def _versions(
 def _distances(
     attack: Attack, x: Tensor, eps: float, lams: list[float], rows: Tensor
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    d_y, d_x = attack.distances(x, candidates(attack, x, eps, lams, rows))
-    return d_y.numpy(), d_x.numpy()
+    found = candidates(attack, x, eps, lams, rows)
+    return within(attack, x, found, eps).joined(*attack.distances(x, found))
 
 
 def _tuners(x: Any) -> NDArray[np.intp]:

@@ -249,6 +249,7 @@ class FreeBox(Box):
         Exact for up to six free directions that steer discrete columns; with more of them a row outside the box may be
         called outside though it is not.
         """
+        given, x = x, x.to(self.free)
         z = x @ self.free
         slack = tolerance * self.free_low.abs().maximum(self.free_high.abs())
         ranged = ((z >= self.free_low - slack) & (z <= self.free_high + slack)).all(1)
@@ -258,13 +259,15 @@ class FreeBox(Box):
             gap = self._across(p - x).abs()
             near = (gap <= tolerance * self.high.abs().maximum(self.low.abs())).all(1)
             inside |= self.box.contains(p, tolerance) & near
-        return ranged & inside
+        return (ranged & inside).to(given.device)
 
     def project(self, x: Tensor) -> Tensor:
-        return self._at(self._inside(x), x)
+        wide = x.to(self.free)
+        return self._at(self._inside(wide), wide).to(x)
 
     def round(self, x: Tensor) -> Tensor:
-        return self._at(self.box.round(self._inside(x)), x)
+        wide = x.to(self.free)
+        return self._at(self.box.round(self._inside(wide)), wide).to(x)
 
     def hull(self) -> Box:
         return FreeBox(self.box.hull(), self.free, self.free_low, self.free_high)
@@ -322,9 +325,10 @@ class FreeBox(Box):
         size = gap.square().sum(1)
         eye = torch.eye(self.free.shape[1], dtype=flat.dtype)
         damping = torch.full_like(size, 1e-9)
+        small = 1e-10 * float(self.box.high.abs().maximum(self.box.low.abs()).max())
         for _ in range(rounds):
             slope = gap @ self.free
-            rows = (slope.abs().amax(1) > 1e-10).nonzero()[:, 0]
+            rows = (slope.abs().amax(1) > small).nonzero()[:, 0]
             if len(rows) == 0:
                 break
             bend = self._bend(p[rows], gap[rows]) + damping[rows, None, None] * eye

@@ -178,3 +178,24 @@ def test_a_person_has_exactly_one_category():
     box = Box(0.0, 1.0, blocks=[[0, 1, 2]], binary=[3], d=5)
     rows = [[1, 0, 0, 0, 0.5], [1, 1, 0, 0, 0.5], [0, 0, 0, 0, 0.5], [1, 0, 0, 0.5, 0.5], [0.5, 0.5, 0, 1, 0.5]]
     assert box.contains(torch.tensor(rows, dtype=torch.float64)).tolist() == [True, False, False, False, False]
+
+
+def test_a_domain_with_free_directions_takes_any_precision():
+    """A search of one's own hands over float32, as the model sees it."""
+    generator = torch.Generator().manual_seed(0)
+    box = Box([0.0] * 3, [1.0] * 3).freed(torch.tensor([[1.0], [1.0], [0.0]]), torch.rand(20, 3, generator=generator))
+    x = 3 * torch.randn(50, 3, generator=generator)
+    for change in (box.project, box.round):
+        assert change(x).dtype == torch.float32
+        assert torch.allclose(change(x).double(), change(x.double()), atol=1e-6)
+    assert torch.equal(box.contains(x), box.contains(x.double()))
+
+
+def test_projection_does_not_depend_on_units():
+    generator = torch.Generator().manual_seed(1)
+    direction = torch.tensor([[1.0], [1.0], [-0.5]])
+    people, x = torch.rand(20, 3, generator=generator).double(), 3 * torch.randn(50, 3, generator=generator).double()
+    one = Box([0.0] * 3, [1.0] * 3).freed(direction, people).project(x)
+    for unit in (1e-9, 1e9):
+        other = Box([0.0] * 3, [unit] * 3).freed(direction, people * unit).project(x * unit)
+        assert torch.allclose(other / unit, one, atol=1e-7)

@@ -8,6 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from evenhand.search.geometry import Geometry
+
 
 @dataclass(frozen=True)
 class Bracket:
@@ -60,4 +62,14 @@ class Bound(Protocol):
 
         The score is the logit (one output), the second logit minus the first (two), or the logit of the person's own
         class minus the largest other one (more).
+        """
+
+
+class Bounding(Protocol):
+    """A model that can bound itself: ``certify`` takes any model with this method, whatever it is made of."""
+
+    def evenhand_bound(self, geometry: Geometry, x_tune: Tensor, eps: float, scale: float) -> Bound:
+        """A bound of scale * |f(x) - f(x')|^2 for its outputs f, over geometry.box with the d_X of the geometry.
+
+        x_tune: people (n, d) on whom whatever is free may be chosen; nobody else is known yet.
         """

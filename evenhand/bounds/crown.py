@@ -27,19 +27,19 @@ class Region:
         self.length = values[paid].rsqrt()  # |Sigma^(-1/2) a| bounds a . delta by its product with the radius
 
     def upper(self, a: Tensor) -> Tensor:
-        """An upper bound of a . x' over each row's part: (N, m, d) -> (N, m)."""
+        """An upper bound of a . x' over each row's part: (N, m, d), or (m, d) the same for all rows, -> (N, m)."""
         problem = self.problem
         inside = (a @ self.paid) @ self.paid.T  # the part of the functional that d_X sees
         length = ((a @ self.paid) * self.length).norm(dim=-1) * self.radius[:, None]
-        at_x = (a * self.x[:, None]).sum(-1)
+        at_x = _times(a, self.x)
         best = None
         for share in SHARES:
             v = a - share * inside
-            value = self._over_dom(v) - (v * self.x[:, None]).sum(-1) + share * length + at_x
+            value = self._over_dom(v) - _times(v, self.x) + share * length + at_x
             best = value if best is None else torch.minimum(best, value)
         assert best is not None
         pins = self.cells.pins - self.x[:, problem.pinned]
-        moved = (a[..., problem.pinned] * pins[:, None]).sum(-1)  # pinned columns move by a known amount
+        moved = _times(a[..., problem.pinned], pins)  # pinned columns move by a known amount
         rest = a[..., problem.free]
         zeta = rest @ problem.basis
         start = (self.x[:, problem.free] @ problem.basis)[:, None]
@@ -55,8 +55,13 @@ class Region:
         return self.problem.sigma[self.problem.pinned].abs().sum().item() < 1e-12 * self.problem.d
 
     def _over_dom(self, v: Tensor) -> Tensor:
-        fixed = (v[..., self.problem.pinned] * self.cells.pins[:, None]).sum(-1)
+        fixed = _times(v[..., self.problem.pinned], self.cells.pins)
         return self.problem.free_box.support(v[..., self.problem.free]) + fixed
+
+
+def _times(a: Tensor, x: Tensor) -> Tensor:
+    """a . x row by row, for functionals (N, m, d) or (m, d) and points (N, d): (N, m)."""
+    return x @ a.T if a.ndim == 2 else (a @ x[:, :, None])[:, :, 0]
 
 
 def output_change(problem: Problem, x: Tensor, cells: Cells, radius: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,7 +70,7 @@ def output_change(problem: Problem, x: Tensor, cells: Cells, radius: Tensor) -> 
     bounds: list[tuple[Tensor, Tensor]] = []
     for layer in range(len(problem.layers)):
         size = problem.layers[layer].bias.shape[0]
-        eye = torch.eye(size, dtype=torch.float64).expand(len(cells), size, size)
+        eye = torch.eye(size, dtype=torch.float64)  # of the first layer, the same functionals for everybody
         high = _backward(problem, region, eye, bounds, layer)
         low = -_backward(problem, region, -eye, bounds, layer)
         bounds.append((low, torch.maximum(low, high)))
@@ -76,7 +81,7 @@ def output_change(problem: Problem, x: Tensor, cells: Cells, radius: Tensor) -> 
 
 def _backward(problem: Problem, region: Region, c: Tensor, bounds: list[tuple[Tensor, Tensor]], layer: int) -> Tensor:
     """Upper bound of c . z, z what enters ReLU ``layer`` (or the output), given bounds on what enters those before."""
-    a, constant = c, torch.zeros(c.shape[:2], dtype=torch.float64)
+    a, constant = c, torch.zeros(len(c), dtype=torch.float64)
     for i in range(layer, -1, -1):
         constant = constant + a @ problem.layers[i].bias
         a = a @ problem.layers[i].weight

@@ -115,9 +115,10 @@ def bound_network(
     lowest = lam_at_least / square if lam_at_least else (float(dual.m.lam) / 20 if dual is not None else 1e-3)
     local = _local(normal.problem, x, eps, lowest, progress)
     trials = _trials(normal.problem, dual, local, x, eps, lowest)
+    ranges = _Ranges(normal.problem, eps, steps)
+    trials += ranges.for_all()
     least = min(trial.objective for trial in trials)
     good = sorted((trial for trial in trials if trial.objective <= PRICE * least), key=lambda trial: trial.objective)
-    ranges = _Ranges(normal.problem, eps, steps)
     chosen = min(good[:3], key=lambda t: t.objective + (math.log(1 / alpha) + 0.5) * ranges.largest(t.lam) / n)
     largest = ranges.largest(chosen.lam)
     everywhere = min(ranges.joint, chosen.lam * eps + largest, ranges.ceiling)
@@ -204,7 +205,7 @@ class _Ranges:
     """What r_lam of nobody in Dom exceeds, at a lam."""
 
     def __init__(self, problem: Problem, eps: float, steps: int) -> None:
-        self.problem, self.steps = problem, steps
+        self.problem, self.eps, self.steps = problem, eps, steps
         self.ceiling = output_range(problem)
         self.joint, self.start, self.hull = self.ceiling, None, None
         self.known: dict[float, float] = {}
@@ -213,8 +214,16 @@ class _Ranges:
                 self.hull = unpinned(problem)
                 joint = uniform_bound(self.hull, max(eps, 1e-9), steps=3 * steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
+                self.known[float(joint.multipliers.lam)] = joint.value - float(joint.multipliers.lam) * max(eps, 1e-9)
             except (ValueError, LinAlgError, KeyboardInterrupt):
                 pass
+
+    def for_all(self) -> list[_Trial]:
+        """The bound that looks at nobody: lam*eps + sup of r_lam over Dom, at the best lam for that."""
+        if self.start is None:
+            return []
+        lam = float(self.start.lam)
+        return [_Trial(lam, lam * self.eps + self.known[lam], None, False)]
 
     def largest(self, lam: float) -> float:
         if lam not in self.known:

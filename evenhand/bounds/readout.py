@@ -51,8 +51,8 @@ def readout(output_distance: OutputDistance, layers: list[Layer]) -> Readout:
     return Readout([*layers[:-1], Layer(change(weight), change(bias))], about.name, about.largest, about.reading.up)
 
 
-def tree_readout(output_distance: OutputDistance, k: int, classifier: bool) -> tuple[Readout, float]:
-    """The readout of a tree ensemble with k outputs, and the scale at which it reads |h(x) - h(x')|^2.
+def squared_readout(output_distance: OutputDistance, k: int, classifier: bool) -> tuple[Readout, float]:
+    """The readout of a model that bounds its own |h(x) - h(x')|^2 for k outputs, and the scale at which it is read.
 
     Two classes are one log-odds f, the logits (-f/2, f/2): their mean squared change is (df)^2 / 4.
     """
@@ -64,7 +64,7 @@ def tree_readout(output_distance: OutputDistance, k: int, classifier: bool) -> t
         scales[absolute_probability] = 1 / 16
     if about.reading is None or about not in scales:
         raise CannotCertify(
-            "upper bounds of tree ensembles exist for mean_squared_logits, squared_error, total_variation and, for two "
-            f"classes, absolute_probability; got {about!r}; audit() takes any"
+            "upper bounds of models that are no networks exist for mean_squared_logits, squared_error, total_variation "
+            f"and, for two classes, absolute_probability; got {about!r}; audit() takes any"
         )
     return Readout([], about.name, about.largest, about.reading.up), scales[about]

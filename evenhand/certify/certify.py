@@ -19,13 +19,13 @@ from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of, take
-from evenhand.bounds.bound import Bound, Bracket
+from evenhand.bounds.bound import Bound, Bounding, Bracket
 from evenhand.bounds.crown import output_range
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
-from evenhand.bounds.readout import Readout, readout, tree_readout
+from evenhand.bounds.readout import Readout, readout, squared_readout
 from evenhand.bounds.trees import bound_trees, suggestions
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
@@ -42,7 +42,7 @@ from evenhand.judged import Judged
 from evenhand.output_distances import OutputDistance, described
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, plan
-from evenhand.search.within import within
+from evenhand.search.within import Similar, within
 from evenhand.variations import Variations
 
 CHUNK = 4096  # people looked at together
@@ -150,8 +150,7 @@ def certify(
             check_inside(problem.box, rows)
             found = bound.upper(rows)
             rbar = found.upper.numpy()
-            points, d_y, d_x = _pool_distances(attack, rows, eps, lams, found)
-            similar = within(attack, rows, points, eps)
+            similar, d_y, d_x = _pool_distances(attack, rows, eps, lams, found)
             headline.add_bounded(rows, similar.h, bound.decided(rows, eps), *bound.score_range(rows, eps))
             low, high = similar.d_y.max(1).values.numpy(), read.up_each(lam * eps + rbar)
             _check_order(0.0, 0.0, low, high)
@@ -233,7 +232,7 @@ def certify_individuals(
     check_inside(problem.box, rows)
     found = bound.upper(rows)
     upper = read.up_each(torch.minimum(bound.lam * eps + found.upper, bound.near(rows, eps)).numpy())
-    similar = within(attack, rows, _pool_distances(attack, rows, eps, lams, found)[0], eps)
+    similar = _pool_distances(attack, rows, eps, lams, found)[0]
     best = similar.d_y.argmax(1)
     at = torch.arange(len(rows))
     best_y, best_x = similar.d_y[at, best].numpy(), similar.d_x[at, best].numpy()
@@ -255,8 +254,8 @@ def _prepare(
 ) -> _Prepared:
     check_statement(eps, 0.5)
     judged = Judged.of(model)
-    if judged.ensemble is not None:
-        return _prepare_trees(judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
+    if judged.ensemble is not None or hasattr(model, "evenhand_bound"):
+        return _prepare_own(model, judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
     layers = affine_layers(judged.module if judged.module is not None else model)
     metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
     box = Box.of(bounds if bounds is not None else judged.bounds, layers[0].weight.shape[1])
@@ -288,7 +287,8 @@ def _prepare(
     return _Prepared(judged, problem, read, attack, bound, x, lams)
 
 
-def _prepare_trees(
+def _prepare_own(
+    model: Bounding | Any,
     judged: Judged,
     x_tune: Any,
     fair_metric: FairMetric | None,
@@ -297,17 +297,22 @@ def _prepare_trees(
     output_distance: OutputDistance | None,
     effort: _Effort,
 ) -> _Prepared:
-    ensemble = judged.ensemble
-    assert ensemble is not None
-    metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
-    box = Box.of(bounds if bounds is not None else judged.bounds, ensemble.d)
-    read, scale = tree_readout(distance, ensemble.outputs, judged.classes is not None)
+    """Tree ensembles, and models that bring their own bound."""
+    metric, distance, ensemble = judged.metric(fair_metric), judged.distance(output_distance), judged.ensemble
     x = judged.encode(x_tune)
+    box = Box.of(bounds if bounds is not None else judged.bounds, x.shape[1])
     check_inside(box, x)
     x = x[torch.from_numpy(shuffled(len(x), 0))]
-    geometry = Geometry(metric, box)
-    bound = bound_trees(ensemble, geometry, x[: effort.tune_rows], eps, scale)
-    suggest = suggestions(ensemble, geometry)
+    outputs = ensemble.outputs if ensemble is not None else judged.outputs(x[:1]).shape[1]
+    read, scale = squared_readout(distance, outputs, judged.classes is not None)
+    geometry, suggest = Geometry(metric, box), None
+    if hasattr(model, "evenhand_bound"):
+        judged.check_function(x)
+        bound: Bound = model.evenhand_bound(geometry, x[: effort.tune_rows], eps, scale)
+    else:
+        assert ensemble is not None
+        bound = bound_trees(ensemble, geometry, x[: effort.tune_rows], eps, scale)
+        suggest = suggestions(ensemble, geometry)
     attack = Attack(judged.outputs_for(distance), geometry, distance, False, x[:256], by_structure=suggest)
     return _Prepared(judged, geometry, read, attack, bound, x, [bound.lam])
 
@@ -320,15 +325,16 @@ def _trained_multipliers(model: Any) -> Multipliers | None:
 
 def _pool_distances(
     attack: Attack, x: Tensor, eps: float, lams: list[float], found: Bracket
-) -> tuple[Tensor, NDArray[np.float64], NDArray[np.float64]]:
-    """All candidates (n, m, d) and their d_Y and d_X; the branch and bound's own worst cases among them."""
+) -> tuple[Similar, NDArray[np.float64], NDArray[np.float64]]:
+    """Who is within eps, and d_Y and d_X of all candidates (n, m), the branch and bound's own among them."""
     parts = []
     for start in range(0, len(x), 512):
         rows = x[start : start + 512]
         points = torch.cat([candidates(attack, rows, eps, lams), found.witness[start : start + 512, None]], 1)
         parts.append((points, *attack.distances(rows, points)))
     points, d_y, d_x = (torch.cat(each) for each in zip(*parts, strict=True))
-    return points, d_y.numpy(), d_x.numpy()
+    similar = within(attack, x, points, eps)
+    return similar, *similar.joined(d_y, d_x)
 
 
 def most_d_x(problem: Geometry) -> float:

@@ -53,11 +53,11 @@ def choose_move(d_y: Array, d_x: Array, eps: float) -> FixedMove:
     from evenhand.dual.confidence import betting_upper
 
     caps = [0.0] if eps == 0 else [0.0, 2 * eps, 10 * eps, 50 * eps, 250 * eps]
-    positive = d_x[d_x > 0]
-    scale = float(d_y.max()) / (float(np.median(positive)) if positive.size else 1.0)
+    ratio = d_y[d_x > 1e-3 * eps] / d_x[d_x > 1e-3 * eps]  # what a price buys; nearly free moves are taken at any lam
+    scale = float(ratio.max()) if ratio.size else 1.0
     best, best_value = FixedMove(0.0, 0.0, 0.0), 0.0
     for cap in caps:
-        for lam in scale * np.logspace(-4, 3, 57) if cap > 0 else [0.0]:
+        for lam in [0.0, *scale * np.logspace(-5, 0.5, 56)] if cap > 0 else [0.0]:
             move = FixedMove(float(lam), cap, np.inf)
             y, x = move(d_y, d_x)
             if y.max() <= 0:

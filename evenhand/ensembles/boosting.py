@@ -104,7 +104,7 @@ class Boosting:
     ) -> Boosted:
         """version(x, number): one version of each row, another for each number; distance: d_X, (n, d), (n, d) -> (n,).
         Stopped by the keyboard it returns the trees that there are."""
-        lgb = _lightgbm()
+        lgb = lightgbm()
         n, d, k = len(x), x.shape[1], y.shape[1]
         settings, base = self._parameters(k, d), _start(loss, y, weight)
         first = lgb.Dataset(x, label=np.zeros(n), free_raw_data=False, params=settings)
@@ -304,9 +304,10 @@ def _start(loss: Loss, y: Array, weight: Array) -> Array:
     return np.log(share / (1 - share)) if y.shape[1] == 1 else np.log(share)
 
 
-def _lightgbm() -> Any:
+def lightgbm() -> Any:
+    """The package, or how to get it."""
     try:
-        import lightgbm
+        import lightgbm as package
     except ImportError as error:
         raise ModuleNotFoundError("boosted trees are fitted by LightGBM: pip install 'evenhand[trees]'") from error
-    return lightgbm
+    return package

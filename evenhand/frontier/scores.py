@@ -31,9 +31,9 @@ class SearchedUnfairness:
 
     The same eps, metric and bounds for every model of a sweep, whatever the model was trained with. Without
     ``fair_metric`` the fitted estimator's own is used, without ``bounds`` its own, or the range of the data; people
-    outside the bounds are left out. ``relative`` divides by how much strangers differ, so that models whose scores have
-    different spreads can be compared; undefined (NaN) where all people get the same. ``rows`` limits the cost: the
-    first so many rows of the validation data.
+    outside the bounds are left out. ``rows`` limits the cost: the first so many rows of the validation data.
+    ``relative`` divides by how differently strangers are treated, so that squeezing the outputs gains nothing; where
+    strangers are treated alike that is undefined (NaN).
     """
 
     eps: float = 0.1
@@ -62,4 +62,4 @@ class SearchedUnfairness:
         found = audit(estimator, kept, metric, self.eps, box, output_distance=distance, keep=1)
         if not self.relative:
             return found.r_low
-        return float("nan") if found.relative is None else found.relative.low
+        return found.relative.low if found.relative is not None else float("nan")

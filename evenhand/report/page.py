@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,14 @@ from evenhand.report.findings import Findings, compact, in_100, number, share_of
 from evenhand.report.names import LONG_NAMES, NAMES
 
 
-def render(findings: Findings) -> str:
+class Section(NamedTuple):
+    """A section of one's own: a title, and the Jinja text below it, in which ``f`` are the findings."""
+
+    title: str
+    template: str
+
+
+def render(findings: Findings, more: Sequence[Section] = ()) -> str:
     """The report. Everything that comes from the data is escaped; nothing is loaded from a network."""
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -46,6 +54,7 @@ def render(findings: Findings) -> str:
         charts_json=compact(specs),
         thresholds_json=compact(findings.fair.get("thresholds") or []),
         dots=_dots,
+        more=[(section.title, environment.from_string(section.template).render(f=findings)) for section in more],
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from evenhand.search.thorough import Attack
@@ -18,6 +20,10 @@ class Similar:
     h: Tensor  # (n, m, K) their outputs
     d_y: Tensor  # (n, m)
     d_x: Tensor  # (n, m)
+
+    def joined(self, d_y: Tensor, d_x: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Their distances beside those of other candidates: small moves of everybody are a way to spend the budget."""
+        return torch.cat([d_y, self.d_y], 1).numpy(), torch.cat([d_x, self.d_x], 1).numpy()
 
 
 def within(attack: Attack, x: Tensor, found: Tensor, eps: float) -> Similar:

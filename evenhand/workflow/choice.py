@@ -13,6 +13,7 @@ from sklearn.model_selection import PredefinedSplit
 
 from evenhand.evaluation import balanced_accuracy
 from evenhand.frontier import SearchedUnfairness, frontier
+from evenhand.headline import percent
 from evenhand.workflow.baselines import sensei
 from evenhand.workflow.folder import Folder
 from evenhand.workflow.prepare import Task
@@ -92,8 +93,8 @@ def pick(
     if len({r["kind"] for r in table}) > 1:
         why = f"{why}; it is the weight of {'boosted trees' if row['kind'] == 'trees' else 'a network'}"
     why += (
-        f": {score} {row['accuracy']:.3f}, similar people treated as differently as {row['unfairness']:.3g} of how "
-        "strangers are, on validation data."
+        f": {score} {row['accuracy']:.3f}, and similar people can be treated as differently as "
+        f"{percent(row['unfairness'])} of how strangers are, on validation data."
     )
     return {"rho": float(row["rho"]), "kind": row["kind"], "why": why, "within": bool(allowed)}
 

@@ -6,12 +6,13 @@ import csv
 import hashlib
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from evenhand.report import Findings, render
+from evenhand.report import Findings, Section, render
 from evenhand.report.card import model_card
 from evenhand.tables.errors import TableError
 from evenhand.workflow.folder import Folder, versions
@@ -35,10 +36,10 @@ def write_results(folder: Folder, task: Task, results: Results, made_by: dict[st
     write_report(folder)
 
 
-def write_report(folder: Folder) -> None:
-    """report.html and model_card.md from the files of the folder."""
+def write_report(folder: Folder, more: Sequence[Section] = ()) -> None:
+    """report.html and model_card.md from the files of the folder; ``more`` are sections of one's own."""
     findings = read_findings(folder)
-    folder.write("report.html", render(findings).encode())
+    folder.write("report.html", render(findings, more).encode())
     folder.write("model_card.md", model_card(findings).encode())
 
 
@@ -65,8 +66,9 @@ def read_findings(folder: Folder) -> Findings:
     if (path / "frontier.csv").exists():
         with (path / "frontier.csv").open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                numbers: dict[str, Any] = {k: float(row[k]) for k in ("rho", "accuracy", "unfairness") if row[k]}
-                table.append({**numbers, "kind": row.get("kind", "network"), "front": row["front"] == "True"})
+                known = {k: float(row[k]) if row[k] else None for k in ("rho", "accuracy", "unfairness")}
+                kind = row.get("kind", "network")
+                table.append({**known, "kind": kind, "front": row["front"] == "True"})
     for name in ("models", "chosen", "reference", "rows", "questions", "directions", "schema", "settings"):
         if name not in metrics:
             raise TableError(f"{path / 'metrics.json'} lacks {name!r}; was it written by evenhand train?")

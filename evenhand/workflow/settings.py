@@ -17,7 +17,7 @@ class Settings:
     the spread of their scores."""
 
     rho: tuple[float, ...] = (1.0, 5.0, 15.0, 40.0)
-    tree_rho: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
+    tree_rho: tuple[float, ...] = (0.5, 2.0, 8.0)
     model: str = "network"
     eps: float = 0.1
     eps_certified: float = 0.01

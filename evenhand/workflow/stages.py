@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.ensembles.boosting import lightgbm
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frontier.sweep import one_thread
 from evenhand.tables.encoder import encoded_names
@@ -52,6 +53,8 @@ def run(task: Task, settings: Settings, folder: Folder, say: Say, jobs: int = 1)
             warnings.filterwarnings("ignore", message=message)
         if not task.schema.regression:
             positive_code(task, settings)  # a wrong name is told before the work, not after
+        if "trees" in settings.weights:
+            lightgbm()  # so is a package that is not there
         models = {name: train_one(name, task, settings, folder, say) for name in names_of(task, settings)}
         reference = folder.stage("reference", lambda: best_without_fairness(models, task))
         sweep = choose_rho(task, settings, reference, folder, say, jobs)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ["quickstart", "journeys", "choosing", "migration"]
+PAGES = ["quickstart", "journeys", "choosing", "migration", "extending"]
 
 
 @pytest.mark.parametrize("page", PAGES)

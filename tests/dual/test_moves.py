@@ -29,3 +29,12 @@ def test_the_bound_covers():
 def test_free_moves_need_no_budget():
     move = choose_move(np.ones((50, 1)), np.zeros((50, 1)), 0.0)
     assert 0.8 < move.lower(*move(np.ones((400, 1)), np.zeros((400, 1))), 0.0, 0.05, betting_upper) <= 1
+
+
+def test_nearly_free_candidates_do_not_hide_what_the_budget_buys():
+    """Everybody has many candidates that cost next to nothing and gain nothing, and one that is worth its price."""
+    rng = np.random.default_rng(1)
+    d_x = np.concatenate([1e-9 * rng.random((200, 30)), np.full((200, 1), 0.01)], 1)
+    d_y = np.concatenate([1e-7 * rng.random((200, 30)), rng.uniform(0.02, 0.04, (200, 1))], 1)
+    move = choose_move(d_y[:100], d_x[:100], 0.01)
+    assert 0.01 < move.lower(*move(d_y[100:], d_x[100:]), 0.01, 0.05, betting_upper) <= 0.03

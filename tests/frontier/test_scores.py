@@ -92,3 +92,13 @@ def test_one_domain_for_every_model():
     plain.module_.load_state_dict(fair.module_.state_dict())
     score = SearchedUnfairness(0.05, metric, rows=100)
     assert score(plain, X, y) == score(fair, X, y) > 0
+
+
+def test_squeezed_outputs_gain_nothing_on_the_relative_scale():
+    x = people()
+    score = SearchedUnfairness(0.01, FIRST_FREE, (0.0, 1.0), mean_squared_logits, relative=True)
+    loud, quiet = (score(Fitted([1.0 * size, 0.5 * size]), x, None) for size in (1.0, 0.01))
+    found = audit(Fitted([1.0, 0.5]).module_, x, FIRST_FREE, 0.01, (0.0, 1.0), output_distance=mean_squared_logits)
+    assert quiet == pytest.approx(loud, rel=0.02)
+    assert loud == found.relative.low
+    assert np.isnan(score(Fitted([0.0, 0.0]), x, None))  # nobody is told apart: undefined, not fair
