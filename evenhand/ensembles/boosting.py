@@ -43,7 +43,7 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, x: Array) -> Columns:
         values = np.ascontiguousarray(x.T)
-        return cls(values, np.isnan(values).any(1))
+        return cls(values, np.asarray(np.isnan(values).any(1)))
 
 
 class Pairs(NamedTuple):

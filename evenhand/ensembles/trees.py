@@ -90,6 +90,11 @@ class TreeEnsemble:
             threshold[cut], soft[cut] = (low + high) / 2, (high - low) / 2
         return replace(self, threshold=threshold, width=soft)
 
+    def jumps(self) -> list[Floats] | None:
+        """The thresholds of each column at which the output may jump; None where all splits are ramps."""
+        hard = (self.feature >= 0) & (self.width == 0)
+        return [np.unique(self.threshold[hard & (self.feature == j)]) for j in range(self.d)] if hard.any() else None
+
     def thresholds(self) -> list[Floats]:
         """The places of each column where something changes: thresholds, and both ends of ramps."""
         found = []

@@ -85,12 +85,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if self.patience is not None and not 0 < self.validation_fraction < 1:
             raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
-        learner = self.fair_metric
-        if sensitive is not None and callable(learner) and not isinstance(learner, FairMetric):
-            learner = _with(learner, sensitive)
-        self.fair_metric_ = learn_metric(learner, X, x.shape[1]).to(dtype=torch.float64)
-        self.bounds_ = possible_people(x) if isinstance(self.bounds, str) else Box.of(self.bounds, x.shape[1])
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        seed = self._prepare(X, x, sensitive)
         boosting = Boosting(
             trees=self.trees,
             leaves=self.leaves,
@@ -106,7 +101,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         )
         held = np.zeros(len(x), bool)
         if self.validation_fraction > 0:
-            held = _noise(x, seed)[:, 0] < self.validation_fraction
+            held = noise(x, seed)[:, 0] < self.validation_fraction
             if held.all() or not held.any():
                 raise ValueError(f"validation_fraction={self.validation_fraction} leaves one part of the rows empty")
         ensemble, history = boosting.fit(
@@ -122,6 +117,15 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = ensemble.trees // ensemble.outputs
         self.history_ = pd.DataFrame(history, dtype=np.float64)
         return ensemble
+
+    def _prepare(self, X: Any, x: Array, sensitive: Any) -> int:
+        """Learns ``fair_metric_``, sets ``bounds_``; the seed of the fit."""
+        learner = self.fair_metric
+        if sensitive is not None and callable(learner) and not isinstance(learner, FairMetric):
+            learner = _with(learner, sensitive)
+        self.fair_metric_ = learn_metric(learner, X, x.shape[1]).to(dtype=torch.float64)
+        self.bounds_ = possible_people(x) if isinstance(self.bounds, str) else Box.of(self.bounds, x.shape[1])
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _soft(self, x: Array) -> tuple[Array, dict[int, tuple[float, float]]]:
         """Half the width of each column's ramps: a move that costs smooth^2, at most half the column's range."""
@@ -140,23 +144,24 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         box: Box = self.bounds_
         known = np.where(np.isnan(x), 0.0, x)
         if number % 2 == 0:
-            moved = _altered(known, box, _noise(known, seed, 2))
+            moved = _altered(known, box, noise(known, seed, 2))
         else:
             sigma, directions = exact_sigma(self.fair_metric_)
             a = directions.numpy()
             k, d = a.shape[1], x.shape[1]
-            noise = 2 * _noise(known, seed, k + d) - 1
+            sides = 2 * noise(known, seed, k + d) - 1
             along = self.reach * (known @ a).std(0) if k else np.zeros(0)
             price = np.sqrt(np.maximum(sigma.diagonal().numpy(), 1e-12))
             small = np.minimum(2 * self.eps**0.5 / price, (box.high - box.low).numpy() / 2)
-            moved = known + (noise[:, :k] * along) @ a.T + noise[:, k:] * small
+            moved = known + (sides[:, :k] * along) @ a.T + sides[:, k:] * small
         possible = box.round(torch.from_numpy(moved)).numpy()
         return np.where(np.isnan(x), np.nan, possible)
 
     def _distance(self, x: Array, other: Array) -> Array:
         """d_X of rows and versions; what is missing is missing in both, and costs nothing."""
         move = np.where(np.isnan(x), 0.0, other - x)
-        return np.maximum(((move @ exact_sigma(self.fair_metric_)[0].numpy()) * move).sum(1), 0.0)
+        squares: Array = ((move @ exact_sigma(self.fair_metric_)[0].numpy()) * move).sum(1)
+        return np.maximum(squares, 0.0)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "ensemble_")
@@ -177,22 +182,8 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         return X, values[kept], target[kept], weight[kept]
 
 
-class SenSeIBoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[misc]
-    """Boosted trees that treat similar people similarly: log loss + rho * the worst case, relative to the spread of
-    the scores, so that smaller scores are no gain. Needs the extra ``trees`` (LightGBM) to fit, not to predict.
-
-    fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
-        called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
-        accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
-        smooth^2 to cross; None is twelve times the square root of eps, 0 keeps hard splits. bounds: the possible
-        people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
-        learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
-        replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the
-        learned directions they lie, in standard deviations. monotone: -1, 0 or 1 for each column, kept by the hard
-        splits and therefore by the soft ones. NaN goes where LightGBM sends it. Classes count equally.
-    Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``,
-        ``history_`` (before each tree: ``loss``, and ``d_y``, the worst difference over the variance of the scores).
-    """
+class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[misc]
+    """What boosted classifiers share: classes that count equally, logits, probabilities."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X (numbers, NaN allowed; frame or array) and labels of any kind."""
@@ -229,6 +220,24 @@ class SenSeIBoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ign
         """The most probable class of each row."""
         best = self._outputs(X).argmax(axis=1)
         return cast(NDArray[Any], self.classes_[best])
+
+
+class SenSeIBoostingClassifier(BoostingClassifier):
+    """Boosted trees that treat similar people similarly: log loss + rho * the worst case, relative to the spread of
+    the scores, so that smaller scores are no gain. Needs the extra ``trees`` (LightGBM) to fit, not to predict.
+
+    fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
+        called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
+        accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
+        smooth^2 to cross; None is twelve times the square root of eps, 0 keeps hard splits. bounds: the possible
+        people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
+        learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
+        replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the
+        learned directions they lie, in standard deviations. monotone: -1, 0 or 1 for each column, kept by the hard
+        splits and therefore by the soft ones. NaN goes where LightGBM sends it. Classes count equally.
+    Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``,
+        ``history_`` (before each tree: ``loss``, and ``d_y``, the worst difference over the variance of the scores).
+    """
 
 
 class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignore[misc]
@@ -276,34 +285,34 @@ def possible_people(x: Array) -> Box:
     return Box(low, high, blocks, [int(c) for c in np.flatnonzero(two) if c not in inside], d=x.shape[1])
 
 
-def _altered(x: Array, box: Box, noise: Array) -> Array:
+def _altered(x: Array, box: Box, drawn: Array) -> Array:
     """A single column, or one-hot block, of each row with another value: a category, the other of two values, or a
     quantile of the column."""
     single = [(j,) for j in range(x.shape[1]) if not any(j in block for block in box.blocks)]
     groups = [*box.blocks, *single]
-    chosen = np.minimum((noise[:, 0] * len(groups)).astype(int), len(groups) - 1)
+    chosen = np.minimum((drawn[:, 0] * len(groups)).astype(int), len(groups) - 1)
     moved = x.copy()
     for g, columns in enumerate(groups):
         rows = np.flatnonzero(chosen == g)
         if len(columns) > 1:
-            category = np.minimum((noise[rows, 1] * len(columns)).astype(int), len(columns) - 1)
+            category = np.minimum((drawn[rows, 1] * len(columns)).astype(int), len(columns) - 1)
             moved[rows[:, None], list(columns)] = np.eye(len(columns))[category]
         elif columns[0] in box.binary:
             j = columns[0]
             moved[rows, j] = float(box.low[j] + box.high[j]) - x[rows, j]
         elif len(rows):
-            moved[rows, columns[0]] = np.quantile(x[:, columns[0]], noise[rows, 1])
+            moved[rows, columns[0]] = np.quantile(x[:, columns[0]], drawn[rows, 1])
     return moved
 
 
-def _noise(x: Array, seed: int, columns: int = 1) -> Array:
+def noise(x: Array, seed: int, columns: int = 1) -> Array:
     """Numbers in [0, 1) that depend on each row's values and the seed, not on its place: (n, columns)."""
     bits = np.ascontiguousarray(np.where(np.isnan(x), 0.0, x) + 0.0).view(np.uint64)  # -0.0 is 0.0
     key = np.full(len(x), seed, np.uint64)
     for j in range(x.shape[1]):
         key = _mixed(key ^ bits[:, j])
     steps = np.arange(1, columns + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (_mixed(key[:, None] + steps) >> np.uint64(11)) * 2.0**-53
+    return (_mixed(key[:, None] + steps) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
