@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evenhand.domain import Box
     from evenhand.estimators import (
         AdversarialClassifier,
+        BuDROClassifier,
         CLPClassifier,
         CLPRegressor,
         CoCLClassifier,
@@ -44,6 +45,7 @@ __all__ = [
     "AdversarialClassifier",
     "Audit",
     "Box",
+    "BuDROClassifier",
     "CLPClassifier",
     "CLPRegressor",
     "CandidateSearch",
@@ -93,6 +95,7 @@ _FROM = {  # module: names that it gives
         "ProjectClassifier",
         "SenSRClassifier",
         "SenSRRegressor",
+        "BuDROClassifier",
         "SenSeIBoostingClassifier",
         "SenSeIBoostingRegressor",
         "SenSeIClassifier",

@@ -247,7 +247,8 @@ def _attack(judged: Judged, head: Tensor, fair_metric: FairMetric | None, bounds
     geometry = Geometry(metric, box)
     suggest = None if judged.ensemble is None else suggestions(judged.ensemble, geometry)
     outputs = judged.outputs_for(distance)
-    return Attack(outputs, geometry, distance, judged.module is not None, by_structure=suggest)
+    marks = None if judged.jumps is None else tuple(torch.from_numpy(jumps) for jumps in judged.jumps)
+    return Attack(outputs, geometry, distance, judged.module is not None, thresholds=marks, by_structure=suggest)
 
 
 def _versions(

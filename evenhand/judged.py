@@ -42,7 +42,8 @@ class Judged:
     preprocessing: Pipeline | None  # the steps of a Pipeline before the estimator
     only_probabilities: bool = False  # a classifier that does not say how it comes to them
     is_classifier: bool = False
-    ensemble: TreeEnsemble | None = None  # its trees, where it is made of trees that can be read
+    ensemble: TreeEnsemble | None = None  # its trees, where its outputs are the sum of trees that can be read
+    jumps: list[NDArray[np.float64]] | None = None  # of any model of trees: where its outputs may jump, by column
 
     @classmethod
     def of(cls, model: Any) -> Judged:
@@ -63,10 +64,13 @@ class Judged:
         ensemble = _trees(model)
         if ensemble is not None:
             outputs = _logits(ensemble, classes is not None)
-            return cls(outputs, None, classes, metric, bounds, preprocessing, False, classes is not None, ensemble)
+            known = classes is not None
+            return cls(outputs, None, classes, metric, bounds, preprocessing, False, known, ensemble, ensemble.jumps())
         outputs, only_probabilities = _black_box(model)
         known = only_probabilities or classes is not None
-        return cls(outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known)
+        return cls(
+            outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known, jumps=_jumps(model)
+        )
 
     def distance(self, given: OutputDistance | None) -> Described:
         """The output distance to judge by: the given one, or the mean squared logits; of probabilities where the model
@@ -220,6 +224,15 @@ def _trees(model: Any) -> TreeEnsemble | None:
         return read_ensemble(model)
     except CannotRead:
         return None
+
+
+def _jumps(model: Any) -> list[NDArray[np.float64]] | None:
+    """Where the outputs of a forest may jump, though they are no sum of trees."""
+    try:
+        found = read_ensemble(model)
+    except CannotRead:
+        return None
+    return None if found is None else found.jumps()
 
 
 def _logits(ensemble: TreeEnsemble, classifier: bool) -> Callable[[Tensor], Tensor]:

@@ -135,7 +135,7 @@ def certify(
         opened = open_model(model)
         if not isinstance(opened, TableModel) or opened.box is None:
             raise UserError(
-                f"{model} cannot be certified: the proof needs the layers of a network that evenhand saved. "
+                f"{model} cannot be certified: the proof needs a network or boosted trees that evenhand saved. "
                 "evenhand audit works for any model and can show unfairness"
             )
         people = _new_people(opened, _some(table.read(say), rows, seed), distinct_people, say)

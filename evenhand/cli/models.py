@@ -106,6 +106,7 @@ class OnnxModel:
 
     def _run(self, frame: pd.DataFrame) -> list[Any]:
         if self._one_matrix():
-            inputs = self.session.get_inputs()
-            return list(self.session.run(None, {inputs[0].name: frame.to_numpy(dtype=np.float32)}))
+            (one,) = self.session.get_inputs()
+            kind = np.float64 if one.type == "tensor(double)" else np.float32
+            return list(self.session.run(None, {one.name: frame.to_numpy(dtype=kind)}))
         return list(self.session.run(None, onnx_inputs(self.session, frame)))

@@ -99,7 +99,10 @@ class Training:
     ] = 0.03
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, for example 100 or 64,32.")] = "100"
     steps: Annotated[int, typer.Option(min=1, help="Training steps of each network.")] = 800
-    trees: Annotated[int, typer.Option(min=1, help="Most boosting rounds of the trees to compare with.")] = 200
+    trees: Annotated[int, typer.Option(min=1, help="Most boosting rounds of boosted trees.")] = 200
+    model: Annotated[
+        str, typer.Option(help="Kind of the fair model: 'network', 'trees', or 'both', to choose between them.")
+    ] = "network"
     seed: Seed = 0
     jobs: Annotated[int, typer.Option(min=1, help="Processes for the sweep over rho.")] = min(2, os.cpu_count() or 1)
 
@@ -284,10 +287,12 @@ def settings_of(training: Training, judging: Judging) -> Settings:
     from evenhand.workflow import Settings
 
     _one_of("--show-people", judging.show_people, "id", "all", "none")
+    _one_of("--model", training.model, "network", "trees", "both")
     if training.eps < 0 or judging.eps_certified <= 0:
         raise UserError("--eps must be at least 0 and --eps-certified positive")
     return Settings(
-        rho=_rhos(training.rho, Settings().rho),
+        **_rhos(training.rho),
+        model=training.model,
         eps=training.eps,
         eps_certified=judging.eps_certified,
         max_accuracy_loss=training.max_accuracy_loss,
@@ -310,16 +315,17 @@ def _one_of(option: str, given: str, *allowed: str) -> None:
         raise UserError(f"{option} is {', '.join(first)} or {last}, got {given!r}")
 
 
-def _rhos(text: str, automatic: tuple[float, ...]) -> tuple[float, ...]:
+def _rhos(text: str) -> dict[str, Any]:
+    """The weights to try: each kind's own, or the given ones for both."""
     if text == "auto":
-        return automatic
+        return {}
     try:
         values = tuple(sorted({float(part) for part in text.split(",")}))
     except ValueError:
         raise UserError(f"--rho is 'auto' or numbers such as 5 or 1,5,20; got {text!r}") from None
     if not all(0 <= value < float("inf") for value in values):
         raise UserError(f"--rho must not be negative or infinite; got {text!r}")
-    return values
+    return {"rho": values, "tree_rho": values}
 
 
 def _threshold(text: str) -> float | None:

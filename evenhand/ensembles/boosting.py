@@ -14,6 +14,7 @@ from evenhand.ensembles.read import Tree, join_trees, lightgbm_tree
 from evenhand.ensembles.trees import TreeEnsemble
 
 Array = NDArray[np.float64]
+FIRST_SEARCH = 5  # rounds, after which the scores say something
 Loss = Callable[[Array, Array], tuple[Array, Array, Array]]  # h (n, K), y (n, K) -> loss (n,), gradient, curvature
 
 
@@ -33,14 +34,44 @@ def squared_loss(h: Array, y: Array) -> tuple[Array, Array, Array]:
     return 0.5 * ((h - y) ** 2).sum(1), h - y, np.ones_like(h)
 
 
-class _Slope(NamedTuple):
-    """The objective at the present scores: its gradient, the loss's curvature, and each row's worst version with the
-    curvature of what ties the two."""
+class Columns(NamedTuple):
+    """Rows turned on their side: one column after the other, and in which of them values are missing."""
 
-    gradient: Array  # (rows and versions, K)
+    values: Array  # (d, n)
+    holes: NDArray[np.bool_]  # (d,)
+
+    @classmethod
+    def of(cls, x: Array) -> Columns:
+        values = np.ascontiguousarray(x.T)
+        return cls(values, np.asarray(np.isnan(values).any(1)))
+
+
+class Pairs(NamedTuple):
+    """Rows, by number, and a version of each with its d_X."""
+
+    row: NDArray[np.int64]  # (m,)
+    other: Array  # (m, d)
+    cost: Array  # (m,)
+
+
+class Slope(NamedTuple):
+    """The objective at the present scores: its gradient and the loss's curvature for rows and versions, and how
+    strongly each pair is tied (zero where the version is too dear)."""
+
+    gradient: Array  # (n + m, K)
     curvature: Array
-    worst: NDArray[np.int64]  # (n,) or (0,)
-    strength: Array
+    row: NDArray[np.int64]  # (m,)
+    strength: Array  # (m,)
+    loss: float
+    d_y: float  # mean square of the differences that count, over the variance of the scores
+    lam: float
+
+
+class Boosted(NamedTuple):
+    """The ensemble, and before each round: loss, the worst difference relative to the scores' variance, lam."""
+
+    ensemble: TreeEnsemble
+    history: list[dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +82,7 @@ class Boosting:
     leaves: int
     learning_rate: float
     rho: float
+    eps: float
     l2: float
     versions: int
     search_every: int
@@ -65,64 +97,53 @@ class Boosting:
         y: Array,
         weight: Array,
         version: Callable[[Array, int], Array],
+        distance: Callable[[Array, Array], Array],
         width: Array,
         two_values: dict[int, tuple[float, float]],
         validation: tuple[Array, Array, Array] | None = None,
-    ) -> TreeEnsemble:
-        """version(x, number): one version of each row, another for each number. Stopped by the keyboard it returns the
-        trees that there are."""
-        lgb = _lightgbm()
-        n, k, m = len(x), y.shape[1], self.versions if self.rho > 0 else 0
-        number, rows = 0, [x]
-        for _ in range(m):
-            rows.append(version(x, number))
-            number += 1
-        settings, everybody = self._parameters(k, x.shape[1]), np.vstack(rows)
-        first = lgb.Dataset(everybody, label=np.zeros(len(everybody)), free_raw_data=False, params=settings)
-        booster, began = lgb.Booster(settings, first), 0
-        base = _start(loss, y, weight)
-        h = np.repeat(base[None], n * (1 + m), 0)
-        parts: list[Tree] = []
-        ensemble = join_trees([], [], base, x.shape[1])
-        best, best_round, h_val = (
-            np.inf,
-            0,
-            None if validation is None else np.repeat(base[None], len(validation[0]), 0),
-        )
-        rounds = 0
+    ) -> Boosted:
+        """version(x, number): one version of each row, another for each number; distance: d_X, (n, d), (n, d) -> (n,).
+        Stopped by the keyboard it returns the trees that there are."""
+        lgb = lightgbm()
+        n, d, k = len(x), x.shape[1], y.shape[1]
+        settings, base = self._parameters(k, d), _start(loss, y, weight)
+        first = lgb.Dataset(x, label=np.zeros(n), free_raw_data=False, params=settings)
+        booster, began, columns, number = lgb.Booster(settings, first), 0, Columns.of(x), 0
+        pairs, h = Pairs(np.zeros(0, np.int64), x[:0], np.zeros(0)), np.repeat(base[None], n, 0)
+        parts, soft, history = list[Tree](), list[TreeEnsemble](), list[dict[str, float]]()
+        best, best_round, rounds = np.inf, 0, 0
+        seen = None if validation is None else Columns.of(validation[0])
+        h_val = None if validation is None else np.repeat(base[None], len(validation[0]), 0)
+        searches = {FIRST_SEARCH, *range(self.search_every, self.trees, self.search_every)} if self.rho > 0 else set()
         try:
             for round_ in range(self.trees):
-                if m and round_ and round_ % self.search_every == 0:
-                    whole = join_trees(parts, [i % k for i in range(len(parts))], base, x.shape[1])
-                    soft = whole.softened(width, two_values)
-                    for v in range(m):
-                        other = version(x, number)
-                        number += 1
-                        h_other = soft(other)
-                        now = h[(1 + v) * n : (2 + v) * n]
-                        worse = ((h_other - h[:n]) ** 2).sum(1) >= ((now - h[:n]) ** 2).sum(1)
-                        rows[1 + v] = np.where(worse[:, None], other, rows[1 + v])
-                        now[worse] = h_other[worse]
-                    everybody = np.vstack(rows)
+                if round_ in searches:
+                    for _ in range(self.versions):
+                        tried, number = version(x, number), number + 1
+                        h_tried = base + _sum_of(soft, Columns.of(tried), k)
+                        pairs, h = self._worse(
+                            pairs, h, weight, Pairs(np.arange(n), tried, distance(x, tried)), h_tried
+                        )
+                    everybody = np.vstack([x, pairs.other])
+                    columns = Columns.of(everybody)
                     labels = np.zeros(len(everybody))  # LightGBM wants some; the gradient is ours
                     data = lgb.Dataset(everybody, label=labels, reference=first, params=settings)
                     booster, began = lgb.Booster(settings, data), round_
-                slope = self._gradient(h, n, m, loss, y, weight)
+                slope = self._gradient(h, loss, y, weight, pairs)
+                history.append({"step": round_, "loss": slope.loss, "d_y": slope.d_y, "lam": slope.lam})
                 booster.update(fobj=_given(slope))
-                new = []
-                for c, info in enumerate(
-                    booster.dump_model(num_iteration=1, start_iteration=round_ - began)["tree_info"]
-                ):
+                document = booster.dump_model(num_iteration=1, start_iteration=round_ - began)
+                for c, info in enumerate(document["tree_info"]):
                     tree = lightgbm_tree(info)
-                    one = join_trees([tree], [0], np.zeros(1), x.shape[1]).softened(width, two_values)
-                    fitted = self._leaves(one, everybody, slope, c)
+                    one = join_trees([tree], [0], np.zeros(1), d).softened(width, two_values)
+                    shares = leaf_shares(one, columns)
                     if self.monotone is None:
-                        one = replace(one, value=fitted)
-                    new.append(tree._replace(value=one.value))
-                    h[:, c : c + 1] += one(everybody)
-                    if h_val is not None and validation is not None:
-                        h_val[:, c : c + 1] += one(validation[0])
-                parts += new
+                        one = replace(one, value=self._leaves(one, shares, slope, c))
+                    h[:, c] += one.value[one.feature < 0] @ shares
+                    if h_val is not None and seen is not None:
+                        h_val[:, c] += one.value[one.feature < 0] @ leaf_shares(one, seen)
+                    parts.append(tree._replace(value=one.value))
+                    soft.append(one)
                 rounds = round_ + 1
                 if h_val is not None and validation is not None:
                     value = float(np.average(loss(h_val, validation[1])[0], weights=validation[2]))
@@ -133,53 +154,71 @@ class Boosting:
                 if self.progress and rounds % 25 == 0:
                     print(f"boosting: {rounds} of {self.trees} trees", file=sys.stderr)
         except KeyboardInterrupt:
+            parts = parts[: rounds * k]
             if not parts:
                 raise
         if self.patience is not None and validation is not None:
             parts = parts[: best_round * k]
-        ensemble = join_trees(parts, [i % k for i in range(len(parts))], base, x.shape[1])
-        return ensemble.softened(width, two_values)
+        ensemble = join_trees(parts, [i % k for i in range(len(parts))], base, d)
+        return Boosted(ensemble.softened(width, two_values), history)
 
-    def _gradient(self, h: Array, n: int, m: int, loss: Loss, y: Array, weight: Array) -> _Slope:
-        """Of weight * (loss + rho * max_v |h(x) - h(x_v)|^2 / V) with V the variance of h.
+    def _worse(self, old: Pairs, h: Array, weight: Array, new: Pairs, h_new: Array) -> tuple[Pairs, Array]:
+        """Of the old versions and the new ones the worst of each row; of the rows those that give most for the price,
+        at most a quarter: the others are not what R is made of."""
+        n = len(weight)
+        row, other = np.append(old.row, new.row), np.vstack([old.other, new.other])
+        cost, h_other = np.append(old.cost, new.cost), np.vstack([h[n:], h_new])
+        squares = ((h[row] - h_other) ** 2).sum(1)
+        lam = price(squares, cost, weight[row], self.eps, weight.sum())
+        gain = squares - lam * cost
+        order = np.lexsort((-gain, row))
+        worst = order[np.append(True, np.diff(row[order]) > 0)]  # the first of each row
+        worth = squares[worst] / np.maximum(cost[worst], self.eps)
+        kept = np.sort(worst[np.argsort(-worth, kind="stable")[: max(n // 4, 1)]])
+        return Pairs(row[kept], other[kept], cost[kept]), np.vstack([h[:n], h_other[kept]])
+
+    def _gradient(self, h: Array, loss: Loss, y: Array, weight: Array, pairs: Pairs) -> Slope:
+        """Of weight * (loss + rho * R / V): R = sup of the mean |h(x) - h(x')|^2 over versions x' that cost eps on the
+        mean, which is reached by those with |h(x) - h(x')|^2 > lam d_X, and V the variance of h.
 
         The variance is differentiated too: shrinking all scores changes the penalty by nothing. While V < 1, at the
         start, the penalty is faded in, V * |.|^2, or it would keep scores from ever growing apart.
         """
-        _, slope, bend = loss(h[:n], y)
-        gradient, curvature = np.zeros_like(h), np.zeros_like(h)
-        gradient[:n], curvature[:n] = slope, np.maximum(bend, 1e-9)
-        worst, strength = np.zeros(0, np.int64), 0.0
-        if m:
+        n, row, cost = len(y), pairs.row, pairs.cost
+        losses, slope, bend = loss(h[:n], y)
+        gradient, curvature, strength = np.zeros_like(h), np.zeros_like(h), np.zeros(len(row))
+        gradient[:n], curvature[:n] = slope * weight[:, None], np.maximum(bend, 1e-9) * weight[:, None]
+        d_y, lam = 0.0, 0.0
+        if len(row):
             centred = h[:n] - np.average(h[:n], axis=0, weights=weight)
             variance = float(np.average((centred**2).sum(1), weights=weight))
-            apart = h[None, :n] - h[n:].reshape(m, n, -1)
-            squares = (apart**2).sum(2)
-            each, largest = np.arange(n), squares.argmax(0)
-            move = apart[largest, each]
-            strength = 2 * self.rho * min(variance, 1.0) / max(variance, 1.0)
-            relative = float(np.average(squares[largest, each], weights=weight)) / variance if variance > 1 else 0.0
-            gradient[:n] += strength * (move - relative * centred)
-            worst = n + largest * n + each
-            gradient[worst] -= strength * move
-        every = np.tile(weight, 1 + m)[:, None]
-        return _Slope(gradient * every, curvature * every, worst, strength * weight[: len(worst)])
+            move = h[row] - h[n:]
+            squares = (move**2).sum(1)
+            lam = price(squares, cost, weight[row], self.eps, weight.sum())
+            counts = (squares > lam * cost) * weight[row]
+            strength = 2 * self.rho * min(variance, 1.0) / max(variance, 1.0) * counts
+            d_y = float((squares * counts).sum() / weight.sum()) / max(variance, 1e-300)
+            gradient[n:] = -strength[:, None] * move
+            gradient[row] += strength[:, None] * move
+            if variance > 1:
+                gradient[:n] -= 2 * self.rho / variance * d_y * centred * weight[:, None]
+        return Slope(gradient, curvature, row, strength, float(np.average(losses, weights=weight)), d_y, lam)
 
-    def _leaves(self, tree: TreeEnsemble, x: Array, slope: _Slope, c: int) -> Array:
+    def _leaves(self, tree: TreeEnsemble, shares: Array, slope: Slope, c: int) -> Array:
         """Newton's step of every leaf for the soft splits, times the learning rate.
 
         A leaf of weight w(x) that rises by v changes h(x) - h(x') by (w(x) - w(x')) v only: leaves which hold a person
         and the version alike are not held back by the penalty. Twice its curvature, because leaves move together.
         """
-        from evenhand.ensembles.kernels import leaf_sums
-
-        g, bend = np.zeros(len(tree.feature)), np.zeros(len(tree.feature))
-        gradient, curvature = np.ascontiguousarray(slope.gradient[:, c]), np.ascontiguousarray(slope.curvature[:, c])
-        tied = 2 * slope.strength
-        leaf_sums(  # type: ignore[no-untyped-call]
-            x, tree.arrays(), tree.missing_left, gradient, curvature, slope.worst, tied, g, bend
-        )
-        return np.where(tree.feature < 0, -self.learning_rate * g / (bend + self.l2), 0.0)
+        g, bend = shares @ slope.gradient[:, c], shares @ slope.curvature[:, c]
+        tied = np.flatnonzero(slope.strength)
+        if len(tied):
+            n = shares.shape[1] - len(slope.row)
+            apart = shares[:, slope.row[tied]] - shares[:, n + tied]
+            bend += apart**2 @ (2 * slope.strength[tied])
+        value = np.zeros(len(tree.feature))
+        value[tree.feature < 0] = -self.learning_rate * g / (bend + self.l2)
+        return value
 
     def _parameters(self, k: int, d: int) -> dict[str, Any]:
         settings: dict[str, Any] = {
@@ -205,13 +244,53 @@ class Boosting:
         return settings
 
 
-def _given(slope: _Slope) -> Any:
+def price(squares: Array, cost: Array, weight: Array, eps: float, total: float) -> float:
+    """lam: moving everybody with squares > lam * cost costs eps on the (weighted) mean, or moving the next one would
+    cost more. The most for the price come first, as in a knapsack that may be filled with parts of people."""
+    worth = np.where(cost > 0, squares / np.where(cost > 0, cost, 1.0), np.inf)
+    order = np.argsort(-worth, kind="stable")
+    spent = np.cumsum((weight * cost)[order]) / total
+    beyond = int(np.searchsorted(spent, eps * (1 + 1e-9), side="right"))
+    return 0.0 if beyond == len(order) else float(worth[order[beyond]])
+
+
+def leaf_shares(tree: TreeEnsemble, columns: Columns) -> Array:
+    """How much of each row every leaf of a single tree holds: (leaves, n), leaves in their order.
+
+    Node by node over all rows at once, which is several times faster than a walk for each row."""
+    shares: dict[int, Array] = {0: np.ones(columns.values.shape[1])}
+    for node in np.flatnonzero(tree.feature >= 0).tolist():  # parents come before their children
+        j, t, w, here = tree.feature[node], tree.threshold[node], tree.width[node], shares.pop(node)
+        v = columns.values[j]
+        if w > 0:
+            right = v - (t - w)
+            right *= 1 / (2 * w)
+            np.clip(right, 0.0, 1.0, out=right)
+        else:
+            right = (v > t).astype(np.float64)
+        if columns.holes[j]:
+            right[np.isnan(v)] = 0.0 if tree.missing_left[node] else 1.0
+        right *= here
+        here -= right
+        shares[int(tree.right[node])], shares[int(tree.left[node])] = right, here
+    return np.array([shares[leaf] for leaf in np.flatnonzero(tree.feature < 0).tolist()])
+
+
+def _sum_of(trees: list[TreeEnsemble], columns: Columns, k: int) -> Array:
+    """The trees' sum: (n, K)."""
+    total = np.zeros((columns.values.shape[1], k))
+    for i, tree in enumerate(trees):
+        total[:, i % k] += tree.value[tree.feature < 0] @ leaf_shares(tree, columns)
+    return total
+
+
+def _given(slope: Slope) -> Any:
     """LightGBM's own scores are those of hard splits: it is given the gradient at ours, and to choose splits by half
     the penalty's curvature, as it does not see which rows belong together."""
     gradient, curvature = slope.gradient, slope.curvature + 1e-9
-    if len(slope.worst):
-        curvature[: len(slope.worst)] += 0.5 * slope.strength[:, None]
-        curvature[slope.worst] += 0.5 * slope.strength[:, None]
+    n = len(curvature) - len(slope.row)
+    curvature[slope.row] += 0.5 * slope.strength[:, None]
+    curvature[n:] += 0.5 * slope.strength[:, None]
     one = gradient.shape[1] == 1
     return lambda _scores, _data: (gradient[:, 0], curvature[:, 0]) if one else (gradient, curvature)
 
@@ -225,9 +304,10 @@ def _start(loss: Loss, y: Array, weight: Array) -> Array:
     return np.log(share / (1 - share)) if y.shape[1] == 1 else np.log(share)
 
 
-def _lightgbm() -> Any:
+def lightgbm() -> Any:
+    """The package, or how to get it."""
     try:
-        import lightgbm
+        import lightgbm as package
     except ImportError as error:
         raise ModuleNotFoundError("boosted trees are fitted by LightGBM: pip install 'evenhand[trees]'") from error
-    return lightgbm
+    return package

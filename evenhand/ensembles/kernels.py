@@ -58,57 +58,6 @@ def evaluate(x, trees, missing_left, total):
 
 
 @compiled
-def _add_weights(row, sign, trees, missing_left, stack, weights, of_node, touched, count):
-    """Adds sign * the weight with which the row reaches each leaf of the tree at node 0; counts the leaves touched."""
-    feature, threshold, width, left, right, value, root, output = trees
-    stack[0], weights[0], top = 0, 1.0, 1
-    while top > 0:
-        top -= 1
-        node, weight = stack[top], weights[top]
-        while feature[node] >= 0:
-            v, w = row[feature[node]], width[node]
-            if np.isnan(v):
-                node = left[node] if missing_left[node] else right[node]
-            elif w > 0:
-                share = (v - threshold[node] + w) / (2 * w)
-                if 0 < share < 1:
-                    stack[top], weights[top] = right[node], weight * share
-                    top += 1
-                    node, weight = left[node], weight * (1 - share)
-                else:
-                    node = left[node] if share <= 0 else right[node]
-            else:
-                node = left[node] if v <= threshold[node] else right[node]
-        of_node[node] += sign * weight
-        touched[count] = node
-        count += 1
-    return count
-
-
-@compiled
-def leaf_sums(x, trees, missing_left, gradient, curvature, worst, strength, g, c):
-    """For each leaf of one tree, with w its weight: sum of w * gradient, and of w * curvature plus, over the pairs of a
-    row with its worst version, strength * (w(x) - w(x'))^2."""
-    stack, weights = np.empty(4096, np.int32), np.empty(4096)
-    nodes = trees[0].shape[0]
-    of_node, touched = np.zeros(nodes), np.empty(2 * nodes + 2, np.int64)
-    for i in range(x.shape[0]):
-        count = _add_weights(x[i], 1.0, trees, missing_left, stack, weights, of_node, touched, 0)
-        for t in range(count):
-            node = touched[t]
-            g[node] += of_node[node] * gradient[i]
-            c[node] += of_node[node] * curvature[i]
-        if i < worst.shape[0]:
-            count = _add_weights(x[worst[i]], -1.0, trees, missing_left, stack, weights, of_node, touched, count)
-            for t in range(count):
-                node = touched[t]
-                c[node] += strength[i] * of_node[node] * of_node[node]
-                of_node[node] = 0.0  # a leaf touched twice counts once
-        for t in range(count):
-            of_node[touched[t]] = 0.0
-
-
-@compiled
 def range_of_trees(
     lo,
     hi,

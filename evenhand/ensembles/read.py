@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.ensembles.trees import TreeEnsemble
+from evenhand.ensembles.trees import DEEPEST, TreeEnsemble
 
 
 class CannotRead(ValueError):
@@ -34,8 +34,13 @@ def read_ensemble(model: Any) -> TreeEnsemble | None:
     for regressors.
     """
     own = getattr(model, "ensemble_", None)
-    if isinstance(own, TreeEnsemble):
-        return own
+    found = own if isinstance(own, TreeEnsemble) else _read(model)
+    if found is not None and found.depth > DEEPEST:
+        raise CannotRead(f"a tree of the ensemble is {found.depth} splits deep; at most {DEEPEST} can be read")
+    return found
+
+
+def _read(model: Any) -> TreeEnsemble | None:
     kind, home = type(model).__name__, type(model).__module__.split(".")[0]
     if home == "lightgbm":
         return _lightgbm(model)

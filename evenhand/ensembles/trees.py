@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+DEEPEST = 250  # splits on a path: the kernels' stacks hold no more
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
@@ -64,6 +65,19 @@ class TreeEnsemble:
             self.output,
         )
 
+    @property
+    def depth(self) -> int:
+        """The most splits on a path."""
+        at, levels = self.root, 0
+        while len(inner := at[self.feature[at] >= 0]):
+            at, levels = np.concatenate([self.left[inner], self.right[inner]]), levels + 1
+        return levels
+
+    def scaled(self, slope: float, shift: ArrayLike = 0.0) -> TreeEnsemble:
+        """slope * h(x) + shift."""
+        base = slope * self.base + np.broadcast_to(np.asarray(shift, dtype=np.float64), self.base.shape)
+        return replace(self, value=slope * self.value, base=base)
+
     def softened(self, width: ArrayLike, binary: dict[int, tuple[float, float]] | None = None) -> TreeEnsemble:
         """Soft splits of half-width ``width[j]`` in column j. Columns with only two values (low, high) change evenly
         between them: at both the ensemble gives what it gave before."""
@@ -75,6 +89,11 @@ class TreeEnsemble:
             cut = inner & (self.feature == j) & (threshold >= low) & (threshold < high)
             threshold[cut], soft[cut] = (low + high) / 2, (high - low) / 2
         return replace(self, threshold=threshold, width=soft)
+
+    def jumps(self) -> list[Floats] | None:
+        """The thresholds of each column at which the output may jump; None where all splits are ramps."""
+        hard = (self.feature >= 0) & (self.width == 0)
+        return [np.unique(self.threshold[hard & (self.feature == j)]) for j in range(self.d)] if hard.any() else None
 
     def thresholds(self) -> list[Floats]:
         """The places of each column where something changes: thresholds, and both ends of ramps."""

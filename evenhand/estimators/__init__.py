@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand.estimators.adversarial import AdversarialClassifier
     from evenhand.estimators.boosting import SenSeIBoostingClassifier, SenSeIBoostingRegressor
+    from evenhand.estimators.budro import BuDROClassifier
     from evenhand.estimators.clp import CLPClassifier, CLPRegressor
     from evenhand.estimators.cocl import CoCLClassifier
     from evenhand.estimators.erm import ERMClassifier
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdversarialClassifier",
+    "BuDROClassifier",
     "CLPClassifier",
     "CLPRegressor",
     "ClassifierMetric",
@@ -36,6 +38,7 @@ __all__ = [
 _HOMES = {
     "adversarial": ("AdversarialClassifier",),
     "boosting": ("SenSeIBoostingClassifier", "SenSeIBoostingRegressor"),
+    "budro": ("BuDROClassifier",),
     "clp": ("CLPClassifier", "CLPRegressor"),
     "cocl": ("CoCLClassifier",),
     "erm": ("ERMClassifier",),

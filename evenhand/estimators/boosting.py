@@ -1,9 +1,8 @@
 """SenSeI by gradient boosting: loss + rho * the worst case, for trees whose splits are soft.
 
 A boosted model jumps at its thresholds, so that two people who are nearly the same may get very different scores. Here
-each split is a ramp as wide as a move of ``smooth`` in the fair metric, and each row is trained together with versions
-of itself: moves along the learned directions, rounded to possible people, with a small move of every number. The
-functional gradient of rho * (h(x) - h(x'))^2 flows to both.
+each split is a ramp as wide as a move of ``smooth`` in the fair metric, and each row is trained together with the worst
+version of itself that was found: the functional gradient of rho * (h(x) - h(x'))^2 flows to both.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Self, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -36,18 +36,18 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         fair_metric: Metric = None,
-        rho: float = 0.3,
+        rho: float = 2.0,
         eps: float = 0.01,
         bounds: Any = "data",
         random_state: Any = None,
         *,
-        trees: int = 200,
+        trees: int = 100,
         leaves: int = 16,
         learning_rate: float = 0.1,
         smooth: float | None = None,
-        versions: int = 3,
-        reach: float = 4.0,
-        search_every: int = 25,
+        versions: int = 2,
+        reach: float = 2.0,
+        search_every: int = 20,
         l2: float = 1.0,
         monotone: Any = None,
         validation_fraction: float = 0.0,
@@ -85,17 +85,13 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if self.patience is not None and not 0 < self.validation_fraction < 1:
             raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
-        learner = self.fair_metric
-        if sensitive is not None and callable(learner) and not isinstance(learner, FairMetric):
-            learner = _with(learner, sensitive)
-        self.fair_metric_ = learn_metric(learner, X, x.shape[1]).to(dtype=torch.float64)
-        self.bounds_ = possible_people(x) if isinstance(self.bounds, str) else Box.of(self.bounds, x.shape[1])
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        seed = self._prepare(X, x, sensitive)
         boosting = Boosting(
             trees=self.trees,
             leaves=self.leaves,
             learning_rate=self.learning_rate,
             rho=self.rho,
+            eps=self.eps,
             l2=self.l2,
             versions=self.versions,
             search_every=self.search_every,
@@ -105,46 +101,67 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         )
         held = np.zeros(len(x), bool)
         if self.validation_fraction > 0:
-            held = _noise(x, seed)[:, 0] < self.validation_fraction
+            held = noise(x, seed)[:, 0] < self.validation_fraction
             if held.all() or not held.any():
                 raise ValueError(f"validation_fraction={self.validation_fraction} leaves one part of the rows empty")
-        ensemble = boosting.fit(
+        ensemble, history = boosting.fit(
             x[~held],
             loss,
             y[~held],
             weight[~held],
-            lambda rows, round_: self._versions(rows, seed + 7919 * round_),
+            lambda rows, number: self._versions(rows, number, seed + 7919 * number),
+            self._distance,
             *self._soft(x),
             validation=(x[held], y[held], weight[held]) if held.any() else None,
         )
         self.n_iter_ = ensemble.trees // ensemble.outputs
+        self.history_ = pd.DataFrame(history, dtype=np.float64)
         return ensemble
+
+    def _prepare(self, X: Any, x: Array, sensitive: Any) -> int:
+        """Learns ``fair_metric_``, sets ``bounds_``; the seed of the fit."""
+        learner = self.fair_metric
+        if sensitive is not None and callable(learner) and not isinstance(learner, FairMetric):
+            learner = _with(learner, sensitive)
+        self.fair_metric_ = learn_metric(learner, X, x.shape[1]).to(dtype=torch.float64)
+        self.bounds_ = possible_people(x) if isinstance(self.bounds, str) else Box.of(self.bounds, x.shape[1])
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _soft(self, x: Array) -> tuple[Array, dict[int, tuple[float, float]]]:
         """Half the width of each column's ramps: a move that costs smooth^2, at most half the column's range."""
         box: Box = self.bounds_
         span = (box.high - box.low).numpy()
-        smooth = 3 * self.eps**0.5 if self.smooth is None else self.smooth
+        smooth = 12 * self.eps**0.5 if self.smooth is None else self.smooth
         price = np.sqrt(np.maximum(exact_sigma(self.fair_metric_)[0].diagonal().numpy(), 1e-12))
         pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
         two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
         return np.minimum(smooth / price, span / 2), two
 
-    def _versions(self, x: Array, seed: int) -> Array:
-        """One version of each row: along the directions by up to ``reach`` standard deviations, each number moved a
-        little, rounded to a possible person. What a row becomes depends on its values and the seed only."""
+    def _versions(self, x: Array, number: int, seed: int) -> Array:
+        """One version of each row, a possible person: by turns another value of a single column, as others have it, and
+        a move along the directions by up to ``reach`` standard deviations with a small move of each number. What a row
+        becomes depends on its values and the seed only."""
         box: Box = self.bounds_
-        sigma, directions = exact_sigma(self.fair_metric_)
-        a = directions.numpy()
         known = np.where(np.isnan(x), 0.0, x)
-        k, d = a.shape[1], x.shape[1]
-        noise = 2 * _noise(known, seed, k + d + 1) - 1
-        along = self.reach * (known @ a).std(0) if k else np.zeros(0)
-        price = np.sqrt(np.maximum(sigma.diagonal().numpy(), 1e-12))
-        small = np.minimum(2 * self.eps**0.5 / price, (box.high - box.low).numpy() / 2)
-        moved = known + (noise[:, :k] * along) @ a.T + noise[:, k : k + d] * small
+        if number % 2 == 0:
+            moved = _altered(known, box, noise(known, seed, 2))
+        else:
+            sigma, directions = exact_sigma(self.fair_metric_)
+            a = directions.numpy()
+            k, d = a.shape[1], x.shape[1]
+            sides = 2 * noise(known, seed, k + d) - 1
+            along = self.reach * (known @ a).std(0) if k else np.zeros(0)
+            price = np.sqrt(np.maximum(sigma.diagonal().numpy(), 1e-12))
+            small = np.minimum(2 * self.eps**0.5 / price, (box.high - box.low).numpy() / 2)
+            moved = known + (sides[:, :k] * along) @ a.T + sides[:, k:] * small
         possible = box.round(torch.from_numpy(moved)).numpy()
         return np.where(np.isnan(x), np.nan, possible)
+
+    def _distance(self, x: Array, other: Array) -> Array:
+        """d_X of rows and versions; what is missing is missing in both, and costs nothing."""
+        move = np.where(np.isnan(x), 0.0, other - x)
+        squares: Array = ((move @ exact_sigma(self.fair_metric_)[0].numpy()) * move).sum(1)
+        return np.maximum(squares, 0.0)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "ensemble_")
@@ -165,21 +182,8 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         return X, values[kept], target[kept], weight[kept]
 
 
-class SenSeIBoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[misc]
-    """Boosted trees that treat similar people similarly: log loss + rho * the worst case, relative to the spread of
-    the scores, so that smaller scores are no gain. Needs the extra ``trees`` (LightGBM) to fit, not to predict.
-
-    fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
-        called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
-        accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
-        smooth^2 to cross; None is three times the square root of eps, 0 keeps hard splits. bounds: the possible people,
-        by default the range of the data with its binary columns and one-hot blocks. trees, leaves, learning_rate, l2:
-        as usual for boosting. versions: how many versions of each row are kept, the worst of which is trained on;
-        search_every: after how many trees each may be replaced by a worse one; reach: how far along the learned
-        directions they lie, in standard deviations. monotone: -1, 0 or 1 for each column, kept at the original rows'
-        hard splits and therefore by the soft ones. NaN goes where LightGBM sends it. Classes count equally.
-    Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``.
-    """
+class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[misc]
+    """What boosted classifiers share: classes that count equally, logits, probabilities."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X (numbers, NaN allowed; frame or array) and labels of any kind."""
@@ -193,25 +197,47 @@ class SenSeIBoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ign
         k = len(self.classes_)
         target = codes[:, None].astype(float) if k == 2 else np.eye(k)[codes]
         self.ensemble_ = self._fit(X, x, balanced_log_loss, target, weight, sensitive_features)
+        self.__dict__.pop("offset_", None)  # the calibration of an earlier fit
         return self
 
     def decision_function(self, X: Any) -> Array:
         """Logits: (n, K), or for two classes the log-odds of the second (n,)."""
-        h = self._outputs(X)
+        h = super()._outputs(X)
         return h[:, 0] if h.shape[1] == 1 else h
+
+    def _outputs(self, X: Any) -> Array:
+        """Logits (n, K); the log-odds f of two classes as (-f/2, f/2)."""
+        h = super()._outputs(X)
+        return np.column_stack([-h[:, 0] / 2, h[:, 0] / 2]) if h.shape[1] == 1 else h
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), columns in the order of ``classes_``."""
-        h = self._outputs(X)
-        h = np.column_stack([-h[:, 0] / 2, h[:, 0] / 2]) if h.shape[1] == 1 else h
+        h = self._outputs(X) + getattr(self, "offset_", 0.0)
         e = np.exp(h - h.max(axis=1, keepdims=True))
         return cast(Array, e / e.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
-        h = self._outputs(X)
-        best = (h[:, 0] > 0).astype(int) if h.shape[1] == 1 else h.argmax(axis=1)
+        best = self._outputs(X).argmax(axis=1)
         return cast(NDArray[Any], self.classes_[best])
+
+
+class SenSeIBoostingClassifier(BoostingClassifier):
+    """Boosted trees that treat similar people similarly: log loss + rho * the worst case, relative to the spread of
+    the scores, so that smaller scores are no gain. Needs the extra ``trees`` (LightGBM) to fit, not to predict.
+
+    fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
+        called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
+        accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
+        smooth^2 to cross; None is twelve times the square root of eps, 0 keeps hard splits. bounds: the possible
+        people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
+        learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
+        replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the
+        learned directions they lie, in standard deviations. monotone: -1, 0 or 1 for each column, kept by the hard
+        splits and therefore by the soft ones. NaN goes where LightGBM sends it. Classes count equally.
+    Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``,
+        ``history_`` (before each tree: ``loss``, and ``d_y``, the worst difference over the variance of the scores).
+    """
 
 
 class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignore[misc]
@@ -226,9 +252,7 @@ class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignor
         scale = float(np.sqrt(np.average((target - mean) ** 2, weights=weight))) or 1.0
         standard = ((target - mean) / scale)[:, None]
         fitted = self._fit(X, x, squared_loss, standard, weight, sensitive_features)
-        from dataclasses import replace
-
-        self.ensemble_ = replace(fitted, value=fitted.value * scale, base=fitted.base * scale + mean)
+        self.ensemble_ = fitted.scaled(scale, mean)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -261,15 +285,41 @@ def possible_people(x: Array) -> Box:
     return Box(low, high, blocks, [int(c) for c in np.flatnonzero(two) if c not in inside], d=x.shape[1])
 
 
-def _noise(x: Array, seed: int, columns: int = 1) -> Array:
+def _altered(x: Array, box: Box, drawn: Array) -> Array:
+    """A single column, or one-hot block, of each row with another value: a category, the other of two values, or a
+    quantile of the column."""
+    single = [(j,) for j in range(x.shape[1]) if not any(j in block for block in box.blocks)]
+    groups = [*box.blocks, *single]
+    chosen = np.minimum((drawn[:, 0] * len(groups)).astype(int), len(groups) - 1)
+    moved = x.copy()
+    for g, columns in enumerate(groups):
+        rows = np.flatnonzero(chosen == g)
+        if len(columns) > 1:
+            category = np.minimum((drawn[rows, 1] * len(columns)).astype(int), len(columns) - 1)
+            moved[rows[:, None], list(columns)] = np.eye(len(columns))[category]
+        elif columns[0] in box.binary:
+            j = columns[0]
+            moved[rows, j] = float(box.low[j] + box.high[j]) - x[rows, j]
+        elif len(rows):
+            moved[rows, columns[0]] = np.quantile(x[:, columns[0]], drawn[rows, 1])
+    return moved
+
+
+def noise(x: Array, seed: int, columns: int = 1) -> Array:
     """Numbers in [0, 1) that depend on each row's values and the seed, not on its place: (n, columns)."""
-    mix = np.random.default_rng(seed).uniform(0.5, 1.5, (x.shape[1], columns))
-    phase = np.random.default_rng(seed + 1).uniform(0, 1, columns)
-    key = np.where(np.isnan(x), 0.0, x)
-    total = np.zeros((len(x), columns))
-    for j in range(x.shape[1]):  # column by column: the sum must not depend on how many rows there are
-        total += key[:, j : j + 1] * mix[j]
-    return (np.sin(total * 12.9898 + 78.233 * phase) * 43758.5453) % 1.0
+    bits = np.ascontiguousarray(np.where(np.isnan(x), 0.0, x) + 0.0).view(np.uint64)  # -0.0 is 0.0
+    key = np.full(len(x), seed, np.uint64)
+    for j in range(x.shape[1]):
+        key = _mixed(key ^ bits[:, j])
+    steps = np.arange(1, columns + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (_mixed(key[:, None] + steps) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Every bit of each number spread over all of it (the last steps of SplitMix64)."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 def _with(learner: Callable[..., FairMetric], sensitive: Any) -> Callable[[Any], FairMetric]:

@@ -1,8 +1,8 @@
 """Probabilities that mean what they say, and decisions at a stated threshold.
 
 Training on class-balanced batches shifts the scores, and a fairness penalty squeezes them. Both are undone on other
-rows by p = softmax(slope * h + offset). The slope goes into the last layer; the offset is kept beside it, so that the
-decision stays the largest output of ``module_``, whatever judges it, and only probabilities are shifted.
+rows by p = softmax(slope * h + offset). The slope goes into the last layer, or into the leaves of trees; the offset is
+kept beside it, so that the decision stays the largest output, whatever judges it, and only probabilities are shifted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from torch import nn
 
+from evenhand.ensembles.trees import TreeEnsemble
+
 STRENGTH = 1.0  # of the pull towards slope 1 and towards the shift of the class shares, in people
 
 
@@ -24,7 +26,8 @@ def calibrate(estimator: Any, X: Any, y: ArrayLike, threshold: float | None = No
     Decisions stay as trained (each class counts equally), or, for two classes, fall to the second class where its
     probability is at least ``threshold``. What a decision means in probability is ``decision_threshold(estimator)``.
     """
-    last = _last_linear(estimator.module_)
+    trees: TreeEnsemble | None = getattr(estimator, "ensemble_", None)
+    last = _last_linear(estimator.module_) if trees is None else None
     codes = np.searchsorted(estimator.classes_, np.asarray(y))
     slope, offset = fit_softmax(estimator._outputs(X), codes)
     shift = np.zeros_like(offset)
@@ -37,9 +40,12 @@ def calibrate(estimator: Any, X: Any, y: ArrayLike, threshold: float | None = No
         wanted = np.array([-logit / 2, logit / 2])
         shift = offset - offset.mean() - wanted
         offset = wanted
-    with torch.no_grad():
-        last.weight.mul_(slope)
-        last.bias.mul_(slope).add_(torch.as_tensor(shift, dtype=last.bias.dtype, device=last.bias.device))
+    if trees is not None:
+        estimator.ensemble_ = trees.scaled(slope, shift[1] - shift[0] if trees.outputs == 1 else shift)
+    elif last is not None:
+        with torch.no_grad():
+            last.weight.mul_(slope)
+            last.bias.mul_(slope).add_(torch.as_tensor(shift, dtype=last.bias.dtype, device=last.bias.device))
     estimator.offset_ = offset
 
 

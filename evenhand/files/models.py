@@ -22,6 +22,7 @@ from torch import nn
 from evenhand import estimators
 from evenhand.atomic import whole_file
 from evenhand.bounds.quadratic_dual import Multipliers
+from evenhand.estimators.boosting import BoostingEstimator
 from evenhand.fair_metrics.classifier import AttributeModel
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.files.boxes import read_box, write_box
@@ -29,6 +30,7 @@ from evenhand.files.checks import check_finite, check_lam, check_metric, read_cl
 from evenhand.files.layers import UnknownLayer, built, describe
 from evenhand.files.parameters import read_parameters, write_parameters
 from evenhand.files.preprocessing import read_preprocessing, write_preprocessing
+from evenhand.files.trees import read_trees, write_trees
 
 __all__ = ["FORMAT", "ModelFileError", "load", "load_metadata", "save"]
 
@@ -59,7 +61,7 @@ class ModelFileError(ValueError):
 def save(model: Any, path: str | os.PathLike[str], metadata: dict[str, Any] | None = None) -> None:
     """Write an estimator of ours, or a Pipeline that ends in one, to a file; atomically.
 
-    The network must be made of known layers (see ``layers.py``); one of your own is saved without its
+    A network must be made of known layers (see ``layers.py``); one of your own is saved without its
     architecture, which ``load(path, module=...)`` then needs. ``metadata`` is any JSON to keep beside the model.
     """
     steps, estimator = (model.steps, model.steps[-1][1]) if isinstance(model, Pipeline) else ([], model)
@@ -67,9 +69,7 @@ def save(model: Any, path: str | os.PathLike[str], metadata: dict[str, Any] | No
         raise TypeError(
             f"save takes an estimator of evenhand, or a Pipeline that ends in one; got {type(estimator).__name__}"
         )
-    if hasattr(estimator, "ensemble_"):
-        raise TypeError("boosted trees have no file format yet; networks do")
-    if not hasattr(estimator, "module_"):
+    if not hasattr(estimator, "module_") and not hasattr(estimator, "ensemble_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted yet; call fit before save")
     document, tensors = _write_estimator(estimator)
     members: dict[str, bytes] = {}
@@ -118,15 +118,19 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _write_estimator(estimator: Any) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    tensors = {f"module.{name}": tensor for name, tensor in estimator.module_.state_dict().items()}
+    tensors: dict[str, torch.Tensor] = {}
     document: dict[str, Any] = {
         "estimator": type(estimator).__name__,
         "parameters": write_parameters(estimator, tensors),
-        "layers": describe(estimator.module_),
-        "dtype": str(next(estimator.module_.parameters()).dtype).removeprefix("torch."),
         "n_features_in_": int(estimator.n_features_in_),
         "n_iter_": int(estimator.n_iter_),
     }
+    if isinstance(estimator, BoostingEstimator):
+        write_trees(estimator.ensemble_, tensors)
+    else:
+        tensors |= {f"module.{name}": tensor for name, tensor in estimator.module_.state_dict().items()}
+        document["layers"] = describe(estimator.module_)
+        document["dtype"] = str(next(estimator.module_.parameters()).dtype).removeprefix("torch.")
     if hasattr(estimator, "feature_names_in_"):
         document["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
     if hasattr(estimator, "lam_"):
@@ -161,20 +165,12 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
         raise ValueError(f"the file holds an estimator {name!r} that this version does not know")
     metric = _read_metric(document, tensors)
     estimator = ESTIMATORS[name](**read_parameters(document["parameters"], tensors, metric))
-    weights = {key.removeprefix("module."): value for key, value in tensors.items() if key.startswith("module.")}
-    layers = document["layers"]
-    net = built(layers, weights) if layers is not None else module
-    if net is None:
-        raise UnknownLayer(
-            "the network was the user's own, so the file holds its weights only; give it: load(path, module=YourNet())"
-        )
-    net = net.to(getattr(torch, _one_of(document["dtype"], ("float32", "float64"))))
-    if layers is None:
-        net.load_state_dict(weights)
-    check_finite({f"module.{key}": value for key, value in weights.items()})
-    estimator.module_ = net.eval()
-    estimator.fair_metric_ = metric
     estimator.n_features_in_ = int(document["n_features_in_"])
+    if isinstance(estimator, BoostingEstimator):
+        estimator.ensemble_ = read_trees(tensors, estimator.n_features_in_)
+    else:
+        estimator.module_ = _read_network(document, tensors, module)
+    estimator.fair_metric_ = metric
     estimator.n_iter_ = int(document["n_iter_"])
     if "feature_names_in_" in document:
         estimator.feature_names_in_ = np.array([str(n) for n in document["feature_names_in_"]], dtype=object)
@@ -182,6 +178,8 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
         estimator.lam_ = check_lam(document["lam_"])
     if "classes_" in document:
         estimator.classes_ = read_classes(document["classes_"])
+    if isinstance(estimator, BoostingEstimator):
+        _check_outputs(estimator)
     if "offset_" in document:
         estimator.offset_ = np.array([float(value) for value in document["offset_"]], dtype=np.float64)
         if estimator.offset_.shape != estimator.classes_.shape or not np.isfinite(estimator.offset_).all():
@@ -197,6 +195,31 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
         check_finite({"the multipliers": torch.cat([t.reshape(-1) for t in kept])})
         estimator.multipliers_ = Multipliers(kept[0], kept[1:-2], kept[-2], kept[-1])
     return estimator
+
+
+def _read_network(document: dict[str, Any], tensors: dict[str, torch.Tensor], module: nn.Module | None) -> nn.Module:
+    weights = {key.removeprefix("module."): value for key, value in tensors.items() if key.startswith("module.")}
+    layers = document["layers"]
+    net = built(layers, weights) if layers is not None else module
+    if net is None:
+        raise UnknownLayer(
+            "the network was the user's own, so the file holds its weights only; give it: load(path, module=YourNet())"
+        )
+    net = net.to(getattr(torch, _one_of(document["dtype"], ("float32", "float64"))))
+    if layers is None:
+        net.load_state_dict(weights)
+    check_finite({f"module.{key}": value for key, value in weights.items()})
+    return net.eval()
+
+
+def _check_outputs(estimator: Any) -> None:
+    """One output for a number or two classes, otherwise one for each class."""
+    if hasattr(estimator, "classes_") != hasattr(type(estimator), "predict_proba"):
+        raise ValueError("a classifier has classes, a regressor has none")
+    classes = len(getattr(estimator, "classes_", [0]))
+    wanted = classes if classes > 2 else 1
+    if estimator.ensemble_.outputs != wanted:
+        raise ValueError(f"the trees have {estimator.ensemble_.outputs} outputs where {wanted} are needed")
 
 
 def _read_metric(document: dict[str, Any], tensors: dict[str, torch.Tensor]) -> FairMetric:

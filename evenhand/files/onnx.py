@@ -1,4 +1,4 @@
-"""export_onnx: preprocessing and network in one graph, where the columns allow it."""
+"""export_onnx: preprocessing and model in one graph, where the columns allow it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from sklearn.preprocessing import (
 from torch import nn
 
 from evenhand.atomic import write_whole
+from evenhand.files.graph import Graph, add_trees
 from evenhand.tables.kinds import categories_of, numbers_of
 
 __all__ = ["OnnxExportError", "export_onnx", "onnx_inputs"]
 
-OPSET, ML_OPSET = 17, 3
 CODE_OF_UNKNOWN = -1
 
 
@@ -42,6 +42,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     one input ``x`` (n, d). Outputs: ``label``, and ``probabilities`` (n, K) for classifiers. The preprocessing may hold
     SimpleImputer, scalers, OneHotEncoder and OrdinalEncoder in a ColumnTransformer; the network the layers that
     ``torch.nn.Sequential`` stacks: Linear, ReLU, LeakyReLU, Tanh, Sigmoid, BatchNorm1d, Dropout, Identity, Flatten.
+    Boosted trees take and give doubles: a hard split asks on which side of a number one is, to the last digit.
     """
     try:
         import onnx
@@ -50,18 +51,25 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     steps, estimator = (
         ([s for _, s in model.steps[:-1]], model.steps[-1][1]) if isinstance(model, Pipeline) else ([], model)
     )
-    if not hasattr(estimator, "module_"):
+    trees = getattr(estimator, "ensemble_", None)
+    if not hasattr(estimator, "module_") and trees is None:
         raise OnnxExportError("the model must be a fitted estimator of evenhand, or a Pipeline that ends in one")
-    graph = _Graph()
+    graph = Graph(np.float32 if trees is None else np.float64)
     if not steps:
-        graph.input("x", "float", int(estimator.n_features_in_))
+        graph.input("x", "number", int(estimator.n_features_in_))
         features = "x"
     else:
         if len(steps) != 1 or not isinstance(steps[0], ColumnTransformer):
             named = ", ".join(type(step).__name__ for step in steps)
             raise OnnxExportError(f"before the estimator a single ColumnTransformer can be exported; got {named}")
         features = _columns(graph, steps[0])
-    outputs = _network(graph, estimator.module_, features)
+    if trees is None:
+        outputs = _network(graph, estimator.module_, features)
+    else:
+        outputs = add_trees(graph, trees, features)
+        if trees.outputs == 1 and hasattr(estimator, "classes_"):
+            half = graph.node("Mul", [outputs, graph.number(0.5)])
+            outputs = graph.node("Concat", [graph.node("Neg", [half]), half], axis=1)
     _answer(graph, estimator, outputs)
     proto = graph.model()
     if hasattr(estimator, "classes_"):
@@ -86,56 +94,7 @@ def onnx_inputs(session: Any, frame: pd.DataFrame) -> dict[str, Any]:
     return given
 
 
-class _Graph:
-    """Nodes, constants and inputs of the graph being built."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.inputs: list[Any] = []
-        self.outputs: list[Any] = []
-        self.count = 0
-
-    def name(self, kind: str) -> str:
-        self.count += 1
-        return f"{kind}_{self.count}"
-
-    def input(self, name: str, kind: str, width: int) -> None:
-        from onnx import TensorProto, helper
-
-        code = TensorProto.STRING if kind == "string" else TensorProto.FLOAT
-        self.inputs.append(helper.make_tensor_value_info(name, code, ["n", width]))
-
-    def output(self, name: str, code: int, shape: list[Any]) -> None:
-        from onnx import helper
-
-        self.outputs.append(helper.make_tensor_value_info(name, code, shape))
-
-    def constant(self, value: Any) -> str:
-        from onnx import numpy_helper
-
-        name = self.name("constant")
-        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def node(
-        self, kind: str, inputs: Sequence[str], output: str | None = None, domain: str = "", **attributes: Any
-    ) -> str:
-        from onnx import helper
-
-        name = output or self.name(kind.lower())
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
-        return name
-
-    def model(self) -> Any:
-        from onnx import helper
-
-        graph = helper.make_graph(self.nodes, "evenhand", self.inputs, self.outputs, self.constants)
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="evenhand")
-
-
-def _columns(graph: _Graph, transformer: ColumnTransformer) -> str:
+def _columns(graph: Graph, transformer: ColumnTransformer) -> str:
     """Every part of the ColumnTransformer, joined in its order."""
     parts: list[str] = []
     declared: dict[str, str] = {}
@@ -151,7 +110,7 @@ def _columns(graph: _Graph, transformer: ColumnTransformer) -> str:
         encoder = chain[-1] if chain and isinstance(chain[-1], OneHotEncoder | OrdinalEncoder) else None
         for j, name in enumerate(names):
             text = encoder is not None and _is_text(encoder.categories_[j])
-            kind = "string" if text else "float"
+            kind = "string" if text else "number"
             if declared.get(name, kind) != kind:
                 raise OnnxExportError(f"column {name!r} is used both as text and as a number")
             if name not in declared:
@@ -161,7 +120,7 @@ def _columns(graph: _Graph, transformer: ColumnTransformer) -> str:
     return graph.node("Concat", parts, axis=1)
 
 
-def _column(graph: _Graph, name: str, chain: Sequence[Any], j: int, text: bool) -> str:
+def _column(graph: Graph, name: str, chain: Sequence[Any], j: int, text: bool) -> str:
     value = name
     fill: str | None = None
     for step in chain:
@@ -172,7 +131,7 @@ def _column(graph: _Graph, name: str, chain: Sequence[Any], j: int, text: bool) 
                 fill = str(step.statistics_[j])
             else:
                 missing = graph.node("IsNaN", [value])
-                value = graph.node("Where", [missing, graph.constant(np.float32(step.statistics_[j])), value])
+                value = graph.node("Where", [missing, graph.number(step.statistics_[j]), value])
         elif isinstance(step, OneHotEncoder):
             value = _one_hot(graph, value, step, j, text, fill)
         elif isinstance(step, OrdinalEncoder):
@@ -182,7 +141,7 @@ def _column(graph: _Graph, name: str, chain: Sequence[Any], j: int, text: bool) 
     return value
 
 
-def _scale(graph: _Graph, value: str, step: Any, j: int) -> str:
+def _scale(graph: Graph, value: str, step: Any, j: int) -> str:
     """(x - shift) * factor, in double so that large numbers keep their digits, clipped where the scaler clips."""
     low = high = None
     if isinstance(step, StandardScaler):
@@ -206,10 +165,10 @@ def _scale(graph: _Graph, value: str, step: Any, j: int) -> str:
     if low is not None:
         scaled = graph.node("Max", [scaled, graph.constant(np.float64(low))])
         scaled = graph.node("Min", [scaled, graph.constant(np.float64(high))])
-    return graph.node("Cast", [scaled], to=TensorProto.FLOAT)
+    return graph.cast(scaled)
 
 
-def _code(graph: _Graph, value: str, codes: dict[Any, int], unknown: int, text: bool, fill: str | None) -> str:
+def _code(graph: Graph, value: str, codes: dict[Any, int], unknown: int, text: bool, fill: str | None) -> str:
     """The number of each category: (n, 1) int64. Missing text ("") takes the imputer's category."""
     if text:
         keys = {str(category): code for category, code in codes.items()}
@@ -224,14 +183,12 @@ def _code(graph: _Graph, value: str, codes: dict[Any, int], unknown: int, text: 
 
     result = graph.constant(np.full((1, 1), unknown, dtype=np.int64))
     for category, code in codes.items():
-        same = graph.node("Equal", [value, graph.constant(np.float32(category))])
+        same = graph.node("Equal", [value, graph.number(category)])
         result = graph.node("Where", [same, graph.constant(np.int64(code)), result])
     return graph.node("Cast", [result], to=TensorProto.INT64)
 
 
-def _one_hot(graph: _Graph, value: str, encoder: OneHotEncoder, j: int, text: bool, fill: str | None) -> str:
-    from onnx import TensorProto
-
+def _one_hot(graph: Graph, value: str, encoder: OneHotEncoder, j: int, text: bool, fill: str | None) -> str:
     categories = encoder.categories_[j].tolist()
     dropped = None if encoder.drop_idx_ is None else encoder.drop_idx_[j]
     rare = encoder.infrequent_categories_[j] if hasattr(encoder, "infrequent_categories_") else None
@@ -250,20 +207,18 @@ def _one_hot(graph: _Graph, value: str, encoder: OneHotEncoder, j: int, text: bo
     unknown = len(apart) if together and encoder.handle_unknown == "infrequent_if_exist" else CODE_OF_UNKNOWN
     code = _code(graph, value, codes, unknown, text, fill)
     match = graph.node("Equal", [code, graph.constant(np.arange(width, dtype=np.int64)[None])])
-    return graph.node("Cast", [match], to=TensorProto.FLOAT)
+    return graph.cast(match)
 
 
-def _ordinal(graph: _Graph, value: str, encoder: OrdinalEncoder, j: int, text: bool, fill: str | None) -> str:
-    from onnx import TensorProto
-
+def _ordinal(graph: Graph, value: str, encoder: OrdinalEncoder, j: int, text: bool, fill: str | None) -> str:
     codes = {c: i for i, c in enumerate(encoder.categories_[j].tolist())}
     unknown = encoder.unknown_value if encoder.handle_unknown == "use_encoded_value" else CODE_OF_UNKNOWN
     if unknown is None or not np.isfinite(unknown):
         raise OnnxExportError("OrdinalEncoder(unknown_value=nan) cannot be exported; use a number")
-    return graph.node("Cast", [_code(graph, value, codes, int(unknown), text, fill)], to=TensorProto.FLOAT)
+    return graph.cast(_code(graph, value, codes, int(unknown), text, fill))
 
 
-def _network(graph: _Graph, module: nn.Module, value: str) -> str:
+def _network(graph: Graph, module: nn.Module, value: str) -> str:
     layers = list(module) if isinstance(module, nn.Sequential) else [module]
     for layer in layers:
         if isinstance(layer, nn.Sequential):
@@ -286,12 +241,12 @@ def _network(graph: _Graph, module: nn.Module, value: str) -> str:
     return value
 
 
-def _answer(graph: _Graph, estimator: Any, outputs: str) -> None:
+def _answer(graph: Graph, estimator: Any, outputs: str) -> None:
     from onnx import TensorProto
 
     if not hasattr(estimator, "classes_"):
         graph.node("Squeeze", [outputs, graph.constant(np.array([1], dtype=np.int64))], "prediction")
-        graph.output("prediction", TensorProto.FLOAT, ["n"])
+        graph.output("prediction", graph.real, ["n"])
         return
     classes = np.asarray(estimator.classes_)
     best = graph.node("ArgMax", [outputs], axis=1, keepdims=0)
@@ -304,9 +259,9 @@ def _answer(graph: _Graph, estimator: Any, outputs: str) -> None:
     graph.node("Gather", [graph.constant(labels), best], "label")
     graph.output("label", code, ["n"])
     if hasattr(estimator, "offset_"):
-        outputs = graph.node("Add", [outputs, graph.constant(np.asarray(estimator.offset_, dtype=np.float32)[None])])
+        outputs = graph.node("Add", [outputs, graph.number(np.asarray(estimator.offset_)[None])])
     graph.node("Softmax", [outputs], "probabilities", axis=1)
-    graph.output("probabilities", TensorProto.FLOAT, ["n", len(classes)])
+    graph.output("probabilities", graph.real, ["n", len(classes)])
 
 
 def _names(columns: Any, known: list[str]) -> list[str]:

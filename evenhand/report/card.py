@@ -26,8 +26,7 @@ def model_card(f: Findings) -> str:
         "## Model",
         "",
         f"- Predicts {text(f.target)} ({kind}) from a table.",
-        f"- Network with hidden layers {', '.join(map(str, f.metrics['settings']['hidden']))}, trained by SenSeI, "
-        f"rho = {f.metrics['chosen']['rho']:g}, eps = {f.metrics['settings']['eps']:g}.",
+        f"- {f.kind_words}, trained by SenSeI, rho = {f.metrics['chosen']['rho']:g}, eps = {f.trained_eps:g}.",
         f"- Sensitive: {', '.join(map(text, f.sensitive))}. {seen}"
         + (f" What predicts {', '.join(map(text, learned))} counts as no difference." if learned else ""),
     ]

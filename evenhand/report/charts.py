@@ -21,6 +21,8 @@ COLOURS = {
     "boosted_blind": "var(--boosted-blind)",
     "project": "var(--project)",
     "sensr": "var(--sensr)",
+    "fair_network": "var(--fair-other)",
+    "fair_trees": "var(--fair-other)",
     "fair": "var(--fair)",
 }
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"

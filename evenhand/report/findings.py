@@ -50,6 +50,20 @@ class Findings:
         return self.models["fair"]
 
     @property
+    def kind_words(self) -> str:
+        """What the fair model is made of."""
+        settings = self.metrics["settings"]
+        if self.metrics["chosen"].get("kind") == "trees":
+            return f"At most {settings['trees']} boosted trees whose splits are ramps"
+        return f"Network with hidden layers {', '.join(map(str, settings['hidden']))}"
+
+    @property
+    def trained_eps(self) -> float:
+        """The eps of the fair model's training: trees are trained for the one that is certified."""
+        trees = self.metrics["chosen"].get("kind") == "trees"
+        return float(self.metrics["settings"]["eps_certified" if trees else "eps"])
+
+    @property
     def reference(self) -> str:
         """The best model without fairness: what people would use otherwise."""
         return str(self.metrics["reference"]["name"])

@@ -9,6 +9,8 @@ NAMES = {
     "boosted_blind": "Boosted trees, blind",
     "project": "Project",
     "sensr": "SenSR",
+    "fair_network": "Fair network (SenSeI)",
+    "fair_trees": "Fair boosted trees (SenSeI)",
     "fair": "Fair (SenSeI)",
 }
 LONG_NAMES = {
@@ -18,6 +20,8 @@ LONG_NAMES = {
     "boosted_blind": "the same without the sensitive columns",
     "project": "a plain network whose inputs have the free directions removed",
     "sensr": "robust training on the worst case (SenSR)",
+    "fair_network": "fair training of a network; the rule chose trees",
+    "fair_trees": "fair training of boosted trees with soft splits; the rule chose a network",
     "fair": "fair training (SenSeI)",
 }
 WITHOUT_FAIRNESS = ("plain", "blind", "boosted", "boosted_blind")

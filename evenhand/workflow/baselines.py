@@ -10,7 +10,15 @@ from typing import Any
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.pipeline import Pipeline
 
-from evenhand.estimators import ERMClassifier, ProjectClassifier, SenSeIClassifier, SenSeIRegressor, SenSRClassifier
+from evenhand.estimators import (
+    ERMClassifier,
+    ProjectClassifier,
+    SenSeIBoostingClassifier,
+    SenSeIBoostingRegressor,
+    SenSeIClassifier,
+    SenSeIRegressor,
+    SenSRClassifier,
+)
 from evenhand.estimators.calibration import calibrate
 from evenhand.files import ModelFileError, load, save
 from evenhand.tables.errors import TableError
@@ -19,7 +27,7 @@ from evenhand.workflow.folder import Folder
 from evenhand.workflow.prepare import Task
 from evenhand.workflow.seen import Seen
 from evenhand.workflow.settings import Settings
-from evenhand.workflow.trained import NAMES, Network, Trained, Trees
+from evenhand.workflow.trained import NAMES, Ours, Trained, Trees
 from evenhand.workflow.views import View
 
 Say = Callable[[str], None]
@@ -34,10 +42,20 @@ def view_of(name: str, task: Task) -> View:
     return task.views["blind"] if name in ("blind", "boosted_blind") else task.view
 
 
-def sensei(task: Task, settings: Settings, rho: float) -> Any:
-    """The estimator of the fair model."""
-    kind = SenSeIRegressor if task.schema.regression else SenSeIClassifier
-    return kind(task.view.fair_metric, rho=rho, eps=settings.eps, **_common(settings))
+def sensei(task: Task, settings: Settings, rho: float, kind: str) -> Any:
+    """The estimator of a fair model, "network" or "trees"."""
+    if kind == "trees":
+        boosting = SenSeIBoostingRegressor if task.schema.regression else SenSeIBoostingClassifier
+        return boosting(
+            task.view.fair_metric,
+            rho=rho,
+            eps=settings.eps_certified,  # the ramps of its splits are as wide as people are similar
+            bounds=task.view.box,
+            trees=settings.trees,
+            random_state=settings.seed,
+        )
+    network = SenSeIRegressor if task.schema.regression else SenSeIClassifier
+    return network(task.view.fair_metric, rho=rho, eps=settings.eps, **_common(settings))
 
 
 def names_of(task: Task, settings: Settings) -> list[str]:
@@ -48,16 +66,18 @@ def names_of(task: Task, settings: Settings) -> list[str]:
     return names
 
 
-def train_one(name: str, task: Task, settings: Settings, folder: Folder, say: Say, rho: float = 0.0) -> Trained:
+def train_one(
+    name: str, task: Task, settings: Settings, folder: Folder, say: Say, rho: float = 0.0, kind: str = "network"
+) -> Trained:
     """One model on the train part, calibrated on the validation part; read if it is there."""
     view = view_of(name, task)
     if name.startswith("boosted"):
         return _trees(name, task, settings, view, say)
     path = folder.path / "stages" / f"{name}.evenhand"
     if path.exists():
-        return Network(name, _read(path), view)
-    estimator = _estimator(name, task, settings, rho)
-    train = task.parts["train"] if name == "fair" else task.parts["train"].head(BASELINE_ROWS)
+        return Ours(name, _read(path), view)
+    estimator = _estimator(name, task, settings, rho, kind)
+    train = task.parts["train"] if name.startswith("fair") else task.parts["train"].head(BASELINE_ROWS)
     began = time.perf_counter()
     y = train.y if task.schema.regression else task.schema.own(train.y)
     checkpoint = folder.path / "stages" / f"{name}.checkpoint"
@@ -71,13 +91,15 @@ def train_one(name: str, task: Task, settings: Settings, folder: Folder, say: Sa
     model = Pipeline([("encode", view.encoder), ("model", estimator)])
     save(model, path, {"schema": view.schema.to_json(), "seen": remembered(task, view).to_json()})
     remove(checkpoint)
-    return Network(name, model, view)
+    return Ours(name, model, view)
 
 
 def _fit(estimator: Any, X: Any, y: Any, checkpoint: Path) -> None:
     """Fit, going on from where a killed run of the same fit was."""
+    if hasattr(estimator, "checkpoint_to"):  # boosted trees are fitted in one go
+        estimator.checkpoint_to(checkpoint)
     try:
-        estimator.checkpoint_to(checkpoint).fit(X, y)
+        estimator.fit(X, y)
     except CheckpointError as error:
         raise TableError(
             f"{error}. Delete {checkpoint} and run the same command again: only this model is trained anew"
@@ -102,11 +124,11 @@ def _read(path: Any) -> Pipeline:
         ) from error
 
 
-def _estimator(name: str, task: Task, settings: Settings, rho: float) -> Any:
+def _estimator(name: str, task: Task, settings: Settings, rho: float, kind: str) -> Any:
     common, metric = _common(settings), view_of(name, task).fair_metric
     early: dict[str, Any] = {"validation_fraction": VALIDATION, "patience": PATIENCE}
-    if name == "fair":
-        return sensei(task, settings, rho)
+    if name.startswith("fair"):
+        return sensei(task, settings, rho, kind)
     if task.schema.regression:
         return SenSeIRegressor(metric, rho=0.0, eps=settings.eps, **common, **early)
     if name == "project":

@@ -46,15 +46,21 @@ def accuracy_of(y: NDArray[Any], predicted: NDArray[Any], regression: bool) -> f
 def choose_rho(
     task: Task, settings: Settings, reference: Mapping[str, Any], folder: Folder, say: Say, jobs: int
 ) -> dict[str, Any]:
-    """Train for every rho, score on the validation part, choose by the rule of ``pick``."""
-    if len(settings.rho) == 1:
-        why = f"rho = {settings.rho[0]:g} was given; no other value was tried."
-        return {"table": [], "chosen": {"rho": settings.rho[0], "why": why, "within": None}}
+    """Train for every kind and rho, score on the validation part, choose by the rule of ``pick``: ``chosen`` among all,
+    ``other`` the best of the kind that was not chosen, for comparison."""
+    tried = [(kind, rho) for kind, weights in settings.weights.items() for rho in weights]
+    if len(tried) == 1:
+        ((kind, rho),) = tried
+        why = f"rho = {rho:g} was given; no other value was tried."
+        return {"table": [], "chosen": {"rho": rho, "kind": kind, "why": why, "within": None}, "other": None}
 
     def make() -> dict[str, Any]:
-        say(f"trade-off: {len(settings.rho)} values of rho, judged on validation data")
-        table = _sweep(task, settings, folder, jobs)
-        return {"table": table, "chosen": pick(table, reference, settings.max_accuracy_loss, task.schema.regression)}
+        say(f"trade-off: {len(tried)} values of rho, judged on validation data")
+        table = [row for kind in settings.weights for row in _sweep(task, settings, folder, jobs, kind)]
+        rule = (reference, settings.max_accuracy_loss, task.schema.regression)
+        chosen = pick(table, *rule)
+        rest = [row for row in table if row["kind"] != chosen["kind"]]
+        return {"table": table, "chosen": chosen, "other": pick(rest, *rule) if _known(rest) else None}
 
     result: dict[str, Any] = folder.stage("sweep", make)
     return result
@@ -65,7 +71,7 @@ def pick(
 ) -> dict[str, Any]:
     """The least unfair setting that loses at most max_loss against the best model without fairness; where none does,
     the most accurate one, and that is said."""
-    known = [row for row in table if row["accuracy"] is not None and np.isfinite(row["unfairness"])]
+    known = _known(table)
     if not known:
         raise ValueError("no model of the sweep has both scores defined; there is nothing to choose from")
     score = "R2" if regression else "balanced accuracy"
@@ -84,22 +90,28 @@ def pick(
             f"no weight of fairness comes within {max_loss:g} of the best model without fairness, {best}; "
             f"rho = {row['rho']:g} is the most accurate of the {len(table)} tried"
         )
+    if len({r["kind"] for r in table}) > 1:
+        why = f"{why}; it is the weight of {'boosted trees' if row['kind'] == 'trees' else 'a network'}"
     why += (
         f": {score} {row['accuracy']:.3f}, and similar people can be treated as differently as "
         f"{percent(row['unfairness'])} of how strangers are, on validation data."
     )
-    return {"rho": float(row["rho"]), "why": why, "within": bool(allowed)}
+    return {"rho": float(row["rho"]), "kind": row["kind"], "why": why, "within": bool(allowed)}
 
 
-def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int) -> list[dict[str, Any]]:
+def _known(table: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [row for row in table if row["accuracy"] is not None and np.isfinite(row["unfairness"])]
+
+
+def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int, kind: str) -> list[dict[str, Any]]:
     train, validation = task.parts["train"].head(SWEEP_TRAIN), task.parts["validation"].head(SCORE_ROWS)
     y = np.concatenate([train.y, validation.y])
     d = task.view.fair_metric.d
     found = frontier(
-        sensei(task, settings, settings.rho[0]),
+        sensei(task, settings, 0.0, kind),
         pd.concat([task.view.encode(train), task.view.encode(validation)]),
         y if task.schema.regression else task.schema.own(y),
-        rho=list(settings.rho),
+        rho=list(settings.weights[kind]),
         scores={
             "unfairness": SearchedUnfairness(
                 eps=settings.eps_certified, bounds=task.view.box, rows=_sweep_rows(settings, d), relative=True
@@ -112,7 +124,7 @@ def _sweep(task: Task, settings: Settings, folder: Folder, jobs: int) -> list[di
         progress=False,
     )
     records = found.table[["rho", "accuracy", "unfairness", "front"]].to_dict("records")
-    return [{str(name): value for name, value in record.items()} for record in records]
+    return [{"kind": kind, **{str(name): value for name, value in record.items()}} for record in records]
 
 
 def _sweep_rows(settings: Settings, d: int) -> int:

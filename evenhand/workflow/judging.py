@@ -21,7 +21,7 @@ from evenhand.workflow.measures import difference, of_classes, of_quantities, th
 from evenhand.workflow.prepare import Task
 from evenhand.workflow.questions import broadest, changed, compared, most_changed, show
 from evenhand.workflow.settings import Settings
-from evenhand.workflow.trained import Network, Trained
+from evenhand.workflow.trained import Ours, Trained
 from evenhand.workflow.views import Part
 
 Say = Callable[[str], None]
@@ -45,7 +45,7 @@ def measure(model: Trained, task: Task, settings: Settings, held_out: Part) -> d
         result = of_classes(few.y, codes, p, positive)
         result["groups"] = {name: group_rates(few.y, codes, p, group, positive) for name, group in groups.items()}
         result["threshold"] = model.threshold
-        if p.shape[1] == 2 and isinstance(model, Network) and model.name == "fair":
+        if p.shape[1] == 2 and isinstance(model, Ours) and model.name == "fair":
             result["thresholds"] = thresholds(few.y, p[:, 1], groups)
     result["changed"] = {question.name: changed(model, few.frame, question, spread) for question in task.questions}
     people = most_changed(model, few.frame, broadest(task.questions, task.schema.sensitive), task.schema)

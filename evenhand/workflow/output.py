@@ -28,7 +28,7 @@ def write_results(folder: Folder, task: Task, results: Results, made_by: dict[st
     (folder.path / f".{MODEL}").replace(folder.path / MODEL)
     task.view.fair_metric.save(folder.path / "metric.npz")
     folder.write_json("metrics.json", results.metrics)
-    table = pd.DataFrame(results.frontier, columns=["rho", "accuracy", "unfairness", "front"])
+    table = pd.DataFrame(results.frontier, columns=["kind", "rho", "accuracy", "unfairness", "front"])
     folder.write_table("frontier.csv", table)
     parts = [pd.DataFrame({"row": part.frame.index, "part": name}) for name, part in task.parts.items()]
     folder.write_table("parts.csv", pd.concat(parts))  # rows of the table, in the order in which they are looked at
@@ -91,6 +91,7 @@ def _frontier(path: Path) -> list[dict[str, Any]]:
         return [
             {
                 **{k: float(row[k]) if row[k] else None for k in ("rho", "accuracy", "unfairness")},
+                "kind": row.get("kind", "network"),
                 "front": row["front"] == "True",
             }
             for row in rows

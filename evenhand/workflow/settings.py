@@ -12,9 +12,13 @@ class Settings:
     may be given up against the best model without fairness. threshold: probability of the second class from which on
     it is decided for; None lets each class count equally. positive: the class that counts as being selected, by default
     the last. show_people: "none" keeps single people out of the report, "id" shows row and difference, "all" the whole
-    record. audit_rows, certify_rows: None takes as many as need about a minute."""
+    record. audit_rows, certify_rows: None takes as many as need about a minute. model: the kind of the fair model,
+    "network", "trees", or "both", to choose between them; tree_rho: the weights for trees, whose penalty is relative to
+    the spread of their scores."""
 
     rho: tuple[float, ...] = (1.0, 5.0, 15.0, 40.0)
+    tree_rho: tuple[float, ...] = (0.5, 2.0, 8.0)
+    model: str = "network"
     eps: float = 0.1
     eps_certified: float = 0.01
     max_accuracy_loss: float = 0.03
@@ -33,3 +37,13 @@ class Settings:
     certificate: bool = True
     audit_rows: int | None = None
     certify_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.model not in ("network", "trees", "both"):
+            raise ValueError(f"model is 'network', 'trees' or 'both', got {self.model!r}")
+
+    @property
+    def weights(self) -> dict[str, tuple[float, ...]]:
+        """The weights of fairness to try, for each kind of model."""
+        every = {"network": self.rho, "trees": self.tree_rho}
+        return every if self.model == "both" else {self.model: every[self.model]}

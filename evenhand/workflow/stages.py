@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.ensembles.boosting import lightgbm
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frontier.sweep import one_thread
 from evenhand.tables.encoder import encoded_names
@@ -52,16 +53,22 @@ def run(task: Task, settings: Settings, folder: Folder, say: Say, jobs: int = 1)
             warnings.filterwarnings("ignore", message=message)
         if not task.schema.regression:
             positive_code(task, settings)  # a wrong name is told before the work, not after
+        if "trees" in settings.weights:
+            lightgbm()  # so is a package that is not there
         models = {name: train_one(name, task, settings, folder, say) for name in names_of(task, settings)}
         reference = folder.stage("reference", lambda: best_without_fairness(models, task))
         sweep = choose_rho(task, settings, reference, folder, say, jobs)
-        models["fair"] = train_one("fair", task, settings, folder, say, sweep["chosen"]["rho"])
+        other, chosen = sweep["other"], sweep["chosen"]
+        if other is not None:
+            name = f"fair_{other['kind']}"
+            models[name] = train_one(name, task, settings, folder, say, other["rho"], other["kind"])
+        models["fair"] = train_one("fair", task, settings, folder, say, chosen["rho"], chosen["kind"])
         held_out = task.parts["held_out"].rows(task.views["seeing"].inside(task.parts["held_out"]))
         measured = {name: _judge(model, task, settings, held_out, folder, say) for name, model in models.items()}
         metrics = {
             "models": measured,
             "reference": reference,
-            "chosen": sweep["chosen"],
+            "chosen": chosen,
             "comparisons": folder.stage("comparisons", lambda: comparisons(models, task, held_out)),
             "example": folder.stage("example", lambda: _example(models, measured, reference, task, settings, held_out)),
             **facts(task, settings, held_out),

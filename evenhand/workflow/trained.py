@@ -15,13 +15,13 @@ from evenhand.estimators.calibration import decision_threshold, fit_softmax
 from evenhand.report.names import NAMES, WITHOUT_FAIRNESS
 from evenhand.workflow.views import Part, View
 
-__all__ = ["NAMES", "WITHOUT_FAIRNESS", "Network", "Trained", "Trees", "in_chunks"]
+__all__ = ["NAMES", "WITHOUT_FAIRNESS", "Ours", "Trained", "Trees", "in_chunks"]
 CHUNK = 100_000
 
 
 @dataclass(frozen=True)
-class Network:
-    """A network of ours behind its encoder."""
+class Ours:
+    """A model of ours, network or boosted trees, behind its encoder."""
 
     name: str
     pipeline: Pipeline
@@ -96,7 +96,7 @@ class Trees:
         return np.asarray(e / e.sum(1, keepdims=True))
 
 
-Trained = Network | Trees
+Trained = Ours | Trees
 
 
 def in_chunks(predict: Any, frame: pd.DataFrame) -> NDArray[Any]:

@@ -1,11 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from evenhand import Box, FairMetric, audit, certify
-from evenhand.bounds.trees import bound_trees
+from evenhand.bounds.trees import bound_trees, people
 from evenhand.ensembles.read import read_ensemble
+from evenhand.ensembles.worst_case import worst_case
+from evenhand.judged import Judged
 from evenhand.search.geometry import Geometry
 
 pytest.importorskip("numba", reason="the search is compiled by numba")
@@ -74,3 +80,35 @@ def test_certificate_closes_on_a_small_ensemble_and_the_audit_comes_close():
     assert found.r_low <= found.r_high <= 1.05 * found.r_low
     searched = audit(model, X[100:], METRIC, 0.01, BOX)
     assert 0.95 * found.r_low <= searched.r_low <= found.r_high * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("leaves", [4, 8])
+def test_the_audit_finds_what_branch_and_bound_knows(leaves):
+    """Within 5 % of R = min over lam of lam * eps + mean r_lam, r_lam exact, inside a Pipeline too."""
+    trees = HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=leaves, random_state=0).fit(X, LABELS[2])
+    model = make_pipeline(FunctionTransformer(), trees)
+    people_, eps, arrays = X[:30], 0.01, people(Geometry(METRIC, BOX))
+    found = audit(model, people_, METRIC, eps, BOX)
+    assert found.r_low > 0
+
+    def dual(lam):
+        r = worst_case(read_ensemble(trees), arrays, people_, lam=lam, scale=0.25, boxes=20_000, tolerance=0.001)
+        assert (r.upper <= r.lower * 1.001 + 1e-9).all()
+        return lam * eps + r.upper.mean()
+
+    exact = min(dual(lam) for lam in np.geomspace(0.1, 1000, 25))
+    assert 0.95 * exact <= found.r_low <= exact * 1.01
+
+
+def test_forests_are_searched_at_their_thresholds():
+    forest = RandomForestClassifier(8, max_depth=4, random_state=0).fit(X, LABELS[2])
+    judged = Judged.of(forest)
+    assert judged.ensemble is None
+    own = np.concatenate([t.tree_.threshold[t.tree_.feature == 0] for t in forest.estimators_])
+    assert judged.jumps[0].tolist() == sorted(set(own))
+    blind = replace(judged, jumps=None)
+    with pytest.MonkeyPatch.context() as patched:
+        seeing_r = audit(forest, X[:25], METRIC, 0.01, BOX).r_low
+        patched.setattr(Judged, "of", classmethod(lambda cls, model: blind))
+        blind_r = audit(forest, X[:25], METRIC, 0.01, BOX).r_low
+    assert seeing_r >= 0.98 * blind_r > 0

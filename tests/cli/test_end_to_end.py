@@ -169,3 +169,49 @@ def _step(tree):
     """The number behind "step" in the tree of a checkpoint."""
     pairs = {key: value for key, value in tree["dict"] if isinstance(key, str)}
     return pairs["step"] if "step" in pairs else _step(pairs["state"])
+
+
+@pytest.fixture(scope="module")
+def trees(invoke, tmp_path_factory):
+    """Fair trees and a fair network side by side; the network does not learn in its two steps, so trees are chosen."""
+    pytest.importorskip("lightgbm", reason="boosted trees are fitted by LightGBM")
+    folder = tmp_path_factory.mktemp("trees")
+    applicants(500).to_csv(folder / "people.csv", index=False)
+    applicants(120, seed=1).to_csv(folder / "new.csv", index=False)
+    args = ["--target", "approved", "--sensitive", "sex", "--see-sensitive", "--out", folder / "run"]
+    args += ["--model", "both", "--rho", "0", "--steps", "2", "--hidden", "3", "--trees", "6"]
+    result = invoke("train", folder / "people.csv", *args, "--audit-rows", "8", "--certify-rows", "30")
+    assert result.exit_code == 0, result.stderr
+    return folder, result
+
+
+def test_trees_and_network_side_by_side(trees):
+    folder, result = trees
+    metrics = json.loads((folder / "run" / "metrics.json").read_text())
+    assert metrics["chosen"]["kind"] == "trees"
+    assert {"fair", "fair_network", "boosted_blind"} <= set(metrics["models"])
+    assert metrics["models"]["fair"]["balanced_accuracy"] > metrics["models"]["fair_network"]["balanced_accuracy"]
+    table = pd.read_csv(folder / "run" / "frontier.csv")
+    assert table["kind"].tolist() == ["network", "trees"]
+    page = (folder / "run" / "report.html").read_text()
+    assert "Fair network (SenSeI)" in page
+    assert "boosted trees whose splits are ramps" in page
+    certificate = json.loads((folder / "run" / "certificate.json").read_text())
+    assert certificate["r_low"] <= certificate["r_high"]
+
+
+def test_commands_on_a_tree_model(trees, invoke):
+    folder, _ = trees
+    model, new = folder / "run", folder / "new.csv"
+    said = pd.read_csv(io.StringIO(invoke("predict", model, new).stdout))
+    assert (said["prediction"] == pd.read_csv(new)["approved"]).mean() > 0.8
+    audited = json.loads(invoke("audit", model, new, "--rows", "12", "--json").stdout)
+    assert audited["questions"]["sex"]["share"] > 0.1  # rho = 0: sex decides in these data
+    done = invoke("certify", model, new, "--delta", "1000", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["r_low"] >= 0
+    assert invoke("report", model).exit_code == 0
+    assert invoke("export", model / "model.evenhand", folder / "m.onnx").exit_code == 0
+    theirs = pd.read_csv(io.StringIO(invoke("predict", folder / "m.onnx", new).stdout))
+    assert (theirs["prediction"] == said["prediction"]).all()
+    assert theirs["probability of yes"].to_numpy() == pytest.approx(said["probability of yes"].to_numpy(), abs=1e-5)

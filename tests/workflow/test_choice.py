@@ -5,9 +5,9 @@ import pytest
 from evenhand.workflow.choice import pick
 
 TABLE = [
-    {"rho": 1.0, "accuracy": 0.80, "unfairness": 0.1},
-    {"rho": 5.0, "accuracy": 0.79, "unfairness": 0.01},
-    {"rho": 15.0, "accuracy": 0.75, "unfairness": 0.001},
+    {"kind": "network", "rho": 1.0, "accuracy": 0.80, "unfairness": 0.1},
+    {"kind": "network", "rho": 5.0, "accuracy": 0.79, "unfairness": 0.01},
+    {"kind": "network", "rho": 15.0, "accuracy": 0.75, "unfairness": 0.001},
 ]
 
 
@@ -28,3 +28,11 @@ def test_undefined_is_not_chosen():
     assert pick(table, {"name": "plain", "accuracy": 0.5}, 0.03, False)["rho"] == 5.0
     with pytest.raises(ValueError, match="nothing to choose from"):
         pick(table[:1], {"name": "plain", "accuracy": 0.5}, 0.03, False)
+
+
+def test_trees_and_networks_are_chosen_from_together():
+    trees = [{"kind": "trees", "rho": 0.3, "accuracy": 0.81, "unfairness": 0.005}]
+    chosen = pick([*TABLE, *trees], {"name": "boosted", "accuracy": 0.82}, 0.03, regression=False)
+    assert (chosen["kind"], chosen["rho"]) == ("trees", 0.3)
+    assert "it is the weight of boosted trees" in chosen["why"]
+    assert "weight of" not in pick(TABLE, {"name": "boosted", "accuracy": 0.82}, 0.03, regression=False)["why"]
