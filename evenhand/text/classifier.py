@@ -27,7 +27,7 @@ from evenhand.variations import Variations
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
-RHOS = {"sensei": (0.3, 1.0), "clp": (0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}
+RHOS = {"sensei": (0.1, 0.3), "clp": (0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}
 EVERY = 4  # worst cases are looked for of each fourth text of a batch
 
 
