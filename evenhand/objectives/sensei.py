@@ -12,9 +12,9 @@ from evenhand.search.mode import mode_free
 class SenSeI(Objective):
     """E[loss] + rho * R(h), the paper's training problem.
 
-    every: with every=4, R(h) is estimated on each fourth row of a batch. The search is most of the cost of a step, and a
-    part of the rows estimates the same mean; class-balanced batches are in the order of their classes, so the part is
-    balanced.
+    every: with every=4, R(h) is estimated on each fourth row of a batch. The search is most of the cost of a step, and
+    a part of the rows estimates the same mean; class-balanced batches are in the order of their classes, so the part
+    is balanced.
     """
 
     def __init__(self, regularizer: FairRegularizer, rho: float, loss: Loss | None = None, every: int = 1) -> None:

@@ -27,7 +27,8 @@ from evenhand.variations import Variations
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
-RHOS = {"sensei": (0.3, 1.0), "clp": (0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}
+RHOS = {"sensei": (0.1, 0.3), "clp": (0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}
+SEVERAL = {**RHOS, "sensei": (10.0, 30.0), "clp": (10.0, 30.0)}  # d_Y is a mean over the classes, of which few move
 EVERY = 4  # worst cases are looked for of each fourth text of a batch
 
 
@@ -103,7 +104,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         train = self._with_mentions(x[fit], codes[fit])
         self.fair_metric_ = self._metric(seen)
         plain = self._net("plain", 0.0).fit(*train)
-        rhos = RHOS[self.method] if self.rho == "auto" else (float(self.rho),)
+        tried_rhos = RHOS if len(self.classes_) == 2 else SEVERAL
+        rhos = tried_rhos[self.method] if self.rho == "auto" else (float(self.rho),)
         tried: list[tuple[dict[str, float], Any]] = []
         for rho in rhos:
             net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit])

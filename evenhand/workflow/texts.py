@@ -271,8 +271,8 @@ def named_worst(worst: pd.DataFrame) -> dict[str, Any]:
     often = Counter(word.lower() for word in words if word).most_common(3)
     first = worst.iloc[0]
     sentence = (
-        f"The worst version of all is that of text {int(first['row'])} with {words[0]!r}: it moves the probabilities by "
-        f"{first['moves_by']:.3f} after calibration"
+        f"The worst version of all is that of text {int(first['row'])} with {words[0]!r}: it moves the probabilities "
+        f"by {first['moves_by']:.3f} after calibration"
         f"{' and changes the decision' if first['decision_changes'] else ''}."
     )
     if often:
@@ -281,7 +281,7 @@ def named_worst(worst: pd.DataFrame) -> dict[str, Any]:
         "row": int(first["row"]),
         "words": words[0],
         "moves_by": float(first["moves_by"]),
-        "often": {word: n for word, n in often},
+        "often": dict(often),
         "statement": sentence,
     }
 
