@@ -54,13 +54,13 @@ class TextExplorer:
         text = str(person.get("text", ""))
         if not text.strip():
             raise TableError("write a text first")
-        found = self._swaps()([text]) if self.model.swaps is not None else []
-        versions = [str(version) for version in found.values[0][1:]] if len(found) else []
+        found = self._swaps()([text]).values if self.model.swaps is not None else np.empty((0, 1), dtype=object)
+        versions = [str(version) for version in found[0][1:]] if len(found) else []
         p = self.model.predict_proba([text, *versions])
         moves = 0.5 * np.abs(p - p[:1]).sum(axis=1)
         said = [self._said(each, text if i == 0 else versions[i - 1], text) for i, each in enumerate(p)]
         order = sorted(range(1, len(p)), key=lambda i: -moves[i])
-        whole = text if not len(found) else str(found.values[0][0])
+        whole = str(found[0][0]) if len(found) else text
         return {
             **said[0],
             "versions": [said[i] | {"moves_by": float(moves[i])} for i in order],
