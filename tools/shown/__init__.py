@@ -14,8 +14,8 @@ from shown.texts import text_block
 
 __all__ = [
     "coverage", "ddp", "demo", "fairness", "frontier", "fuzz", "headline", "install", "kills", "large", "million",
-    "peers", "relative_objective", "results", "search_study", "show", "soak", "soundness", "speed", "table", "text_block", "text_size",
-    "tightness",
+    "peers", "relative_objective", "results", "search_study", "show", "soak", "soundness", "speed", "table",
+    "text_block", "text_size", "tightness",
 ]  # fmt: skip
 
 
