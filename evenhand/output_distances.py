@@ -88,9 +88,10 @@ def _centred(t: Tensor) -> Tensor:
 
 
 def _margin(t: Tensor) -> Tensor:
-    if t.shape[0] != 2:
+    if t.shape[0] > 2:
         raise ValueError(f"absolute_probability needs two logits, the model has {t.shape[0]}; use total_variation")
-    return (t[1:2] - t[0:1]) / 4  # |p - p'| <= tanh(|dm| / 4) for the change dm of the logit margin
+    margin = t if t.shape[0] == 1 else t[1:2] - t[0:1]
+    return margin / 4  # |p - p'| <= tanh(|dm| / 4) for the change dm of the logit margin
 
 
 @output_distance(
@@ -112,7 +113,7 @@ def squared_error(h: Tensor, h_other: Tensor) -> Tensor:
 
 @output_distance(name="|p - p'|", largest=1.0, of_classes=True, reading=Reading(_margin, _root_tanh))
 def absolute_probability(h: Tensor, h_other: Tensor) -> Tensor:
-    """|p - p'| of the second of two classes, from logits (n, 2)."""
+    """|p - p'| of the second of two classes, from logits (n, 2) or log-odds (n, 1)."""
     return (_positive_probability(h) - _positive_probability(h_other)).abs()
 
 
@@ -120,14 +121,18 @@ def absolute_probability(h: Tensor, h_other: Tensor) -> Tensor:
     name="total variation",
     largest=1.0,
     of_classes=True,
-    reading=Reading(lambda t: _centred(t) / math.sqrt(8), _root_tanh),
+    reading=Reading(lambda t: _margin(t) if t.shape[0] == 1 else _centred(t) / math.sqrt(8), _root_tanh),
 )
 def total_variation(h: Tensor, h_other: Tensor) -> Tensor:
-    """Total variation between the class probabilities, from logits (n, K); lies in [0, 1]."""
+    """Total variation between the class probabilities, from logits (n, K) or log-odds (n, 1); lies in [0, 1]."""
+    if h.shape[-1] == 1:  # the softmax of a single logit is 1 whatever it is
+        return absolute_probability(h, h_other)
     return 0.5 * (h.softmax(-1) - h_other.softmax(-1)).abs().sum(-1)
 
 
 def _positive_probability(h: Tensor) -> Tensor:
-    if h.shape[-1] != 2:
+    if h.shape[-1] > 2:
         raise ValueError(f"absolute_probability needs two logits per row, got {h.shape[-1]}; use total_variation")
+    if h.shape[-1] == 1:
+        return torch.sigmoid(h[..., 0])
     return torch.sigmoid(h[..., 1] - h[..., 0])

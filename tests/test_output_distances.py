@@ -72,3 +72,16 @@ def test_centred_logits_do_not_know_a_shift():
     torch.testing.assert_close(centred(h + 7), centred(h))
     torch.testing.assert_close(centred(h).softmax(-1), h.softmax(-1))
     torch.testing.assert_close(centred(h[:, :1]), h[:, :1])  # one output: nothing to be shifted against
+
+
+@given(a=logit, b=logit)
+def test_a_single_logit_is_the_log_odds(a, b):
+    """The softmax of one number is 1: nobody would ever be treated differently."""
+    one, two = (torch.tensor([[v]], dtype=torch.float64) for v in (a, b))
+    pair, other = (torch.tensor([[0.0, v]], dtype=torch.float64) for v in (a, b))
+    for distance in (absolute_probability, total_variation):
+        value = distance(one, two).item()
+        assert value == pytest.approx(distance(pair, other).item(), abs=1e-12)
+        reading = distance.reading
+        change = (reading.change(two[0][:, None]) - reading.change(one[0][:, None])).square().sum().item()
+        assert value <= reading.up(change) + 1e-12

@@ -29,6 +29,7 @@ def demo(
 
     Example: evenhand demo --out runs/demo
     """
+    from evenhand.headline import percent
     from evenhand.workflow import Folder, fingerprint, run
     from evenhand.workflow.demo import SETTINGS, demo_task, lines
     from evenhand.workflow.output import data_hash, summary, write_results
@@ -49,7 +50,11 @@ def demo(
     if as_json:
         print_json({**summary(folder), "table": [asdict(line) for line in table]})
         return
-    head = ["method", "BA", "S-Con", "GR-Con", "gap sex", "gap race", f"R found (eps {settings.eps_certified:g})"]
+
+    def shown(share: float | None) -> str:
+        return "undefined" if share is None else percent(share)
+
+    head = ["method", "BA", "S-Con", "GR-Con", "gap sex", "gap race", "relative", "decisions"]
     cells = [
         [
             line.name,
@@ -58,19 +63,23 @@ def demo(
             f"{line.sex_race_consistency:.3f}",
             f"{line.gap_sex:.3f}",
             f"{line.gap_race:.3f}",
-            f"{line.searched:.4f}",
+            shown(line.relative),
+            shown(line.decisions),
         ]
         for line in table
     ]
     print_table(
-        "Adult, held-out people (S-Con: same decision for Husband and Wife; GR-Con: for every sex and race)",
+        "Adult, held-out people (S-Con: same decision for Husband and Wife; GR-Con: for every sex and race; relative: "
+        "how differently similar people are treated, of how differently strangers are; decisions: somebody similar "
+        f"changes them; both found by search, similar is d_X <= {settings.eps_certified:g})",
         head,
         cells,
     )
     sys.stdout.write(f"\nChosen: {results.metrics['chosen']['why']}\n")
     if results.certificate is not None:
         found = results.certificate
-        sys.stdout.write(f"Certificate: {found.get('statement') or found['refused']}\n")
+        said = f"{found['headline']}. {found['statement']}" if "statement" in found else found["refused"]
+        sys.stdout.write(f"Certificate: {said}\n")
     sys.stdout.write(
         f"Wrote {out}: report.html, model.evenhand, metrics.json, certificate.json, frontier.csv, model_card.md\n"
     )

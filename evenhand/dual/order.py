@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 LOUD = 7.0  # standard deviations: by chance once in 4e11 columns
 
 
-def row_keys(x: Any) -> pd.Series:
-    """A hash of each row of a frame, an array, a tensor or a list, by value."""
+def row_keys(x: Any, unitless: bool = False) -> pd.Series:
+    """A hash of each row of a frame, an array, a tensor or a list, by value; ``unitless``: each column of numbers over
+    its largest, so that other units give the same."""
     if isinstance(x, pd.DataFrame):
         frame = x.reset_index(drop=True)
         frame.columns = pd.RangeIndex(frame.shape[1])
@@ -27,14 +28,18 @@ def row_keys(x: Any) -> pd.Series:
         flat = np.asarray(values)
         frame = pd.DataFrame(flat.reshape(len(flat), -1) if len(flat) else flat.reshape(0, 1)).infer_objects()
     numeric = frame.select_dtypes("number").columns
-    mantissa, exponent = np.frexp(frame[numeric].astype(np.float64).to_numpy())
+    numbers = frame[numeric].astype(np.float64).to_numpy()
+    if unitless and len(numbers):
+        largest = np.nanmax(np.where(np.isfinite(numbers), np.abs(numbers), 0.0), axis=0, initial=0.0)
+        numbers = numbers / np.where(largest > 0, largest, 1.0)
+    mantissa, exponent = np.frexp(numbers)
     frame[numeric] = np.ldexp(np.round(mantissa * 2**30), exponent) + 0.0  # nine digits, in any unit
     return pd.util.hash_pandas_object(frame, index=False)
 
 
 def seed_of(x: Any) -> int:
-    """A seed that people give themselves, in whatever order they come."""
-    keys = np.sort(row_keys(x).to_numpy(dtype=np.uint64))
+    """A seed that people give themselves, in whatever order and units they come."""
+    keys = np.sort(row_keys(x, unitless=True).to_numpy(dtype=np.uint64))
     return int(pd.util.hash_array(keys).sum(dtype=np.uint64))  # hashed again: sums of hashes of one row must differ
 
 

@@ -136,10 +136,9 @@ def _separator(lines: list[str], path: Path) -> str:
         if agree > 0.9 and widths[0] > best:
             best, found = widths[0], sep
     if found is None:
-        shown = lines[0][:60] if lines else ""
         raise TableError(
-            f"{path} does not look like a table with several columns; its first line is {shown!r}. "
-            "Name the separator, such as ';'",
+            f"{path} does not look like a table with several columns: commas, semicolons, tabs and bars do not split "
+            "its first lines into equally many fields. Name the separator, such as ';'",
             "separator",
         )
     return found

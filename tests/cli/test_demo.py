@@ -16,7 +16,7 @@ def test_demo_writes_the_table_and_the_folder(tmp_path, invoke, monkeypatch):
     monkeypatch.setattr(stages, "choose_rho", lambda *args: chosen)
     result = invoke("demo", "--out", tmp_path / "demo", "--steps", "5", "--no-certificate")
     assert result.exit_code == 0, result.stderr
-    for name in ("Plain network", "Boosted trees, blind", "Project", "SenSR", "SenSeI", "S-Con", "GR-Con"):
+    for name in ("Plain network", "Boosted trees, blind", "Project", "SenSR", "SenSeI", "S-Con", "GR-Con", "relative"):
         assert name in result.stdout
     metrics = json.loads((tmp_path / "demo" / "metrics.json").read_text())
     assert metrics["rows"]["held_out"] == 9045

@@ -112,3 +112,10 @@ def test_certify_public(tmp_path):
     run("certify_public", tmp_path, "--data", data, "--nets", "gc-4", "--n", "5", "--eps", "0.01")
     (row,) = pd.read_csv(tmp_path / "certify_public.csv").to_dict("records")
     assert 0 <= row["r_low"] <= row["r_high"]
+
+
+def test_relative_objective(tmp_path):
+    run("relative_objective", tmp_path, "--quick")
+    table = pd.read_csv(tmp_path / "relative_objective.csv")
+    assert table["objective"].tolist() == ["relative", "squared logits"]
+    assert table["relative"].between(0, 1).all()

@@ -7,6 +7,7 @@ import sys
 
 import pandas as pd
 
+from evenhand.headline import percent
 from shown.tables import ROOT, find
 
 
@@ -16,16 +17,17 @@ def demo() -> str:
     eps = found["certificate"]["eps"]
     lines = [
         "What `make demo` finds on Adult's held-out people (S-Con: the same decision for Husband and Wife; GR-Con: for",
-        "every sex and race; R(h): worst-case unfairness found by search):",
+        "every sex and race; relative: how differently similar people are treated, of how differently strangers are;",
+        f"decisions: share that somebody similar changes; both found by search, similar is d_X <= {eps:g}):",
         "",
-        f"| | BA | S-Con | GR-Con | gap sex | gap race | R(h), eps = {eps:g} |",
-        "|---|---|---|---|---|---|---|",
+        "| | BA | S-Con | GR-Con | gap sex | gap race | relative | decisions |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     shares = ("balanced_accuracy", "spouse_consistency", "sex_race_consistency", "gap_sex", "gap_race")
     for row in found["table"]:
-        cells = [f"{row[name]:.3f}" for name in shares] + [f"{row['searched']:.2g}"]
+        cells = [f"{row[name]:.3f}" for name in shares] + [percent(row["relative"]), percent(row["decisions"])]
         lines.append(f"| {row['name']} | {' | '.join(cells)} |")
-    lines += ["", f"{found['certificate']['statement']}."]
+    lines += ["", f"{found['certificate']['headline']}. {found['certificate']['statement']}."]
     return "\n".join([*lines, "", "![The report: summary and certificate](docs/images/report.png)"])
 
 
