@@ -21,6 +21,7 @@ from evenhand.audit import audit
 from evenhand.datasets import adult
 from evenhand.estimators.boosting import possible_people
 from evenhand.fair_metrics import from_classifier
+from evenhand.variations import Variations
 
 RESULTS = Path(__file__).resolve().parent / "results"
 EPS, TREES, LEAVES = 0.01, 100, 16
@@ -43,7 +44,7 @@ class Table:
     sensitive: np.ndarray
     X_test: pd.DataFrame
     y_test: np.ndarray
-    swap: counterfactuals.Variations | Any
+    swap: Variations
 
 
 def of_adult(seed: int) -> Table:
@@ -99,9 +100,8 @@ def run(table: str, method: str, seed: int, rows: int, trees: int | None) -> dic
     box = possible_people(np.vstack([data.X, data.X_test]).astype(np.float64))
     model = METHODS[method](metric, box, seed)
     if trees is not None:
-        model.set_params(
-            **{"n_estimators" if "blind" in method else "trees" if "network" not in method else "steps": trees}
-        )
+        size = "n_estimators" if "blind" in method else "steps" if "network" in method else "trees"
+        model.set_params(**{size: trees})
     seconds = timed(model, data)
     found = audit(model, data.X_test.iloc[:rows], metric, EPS, box)
     reference = timed(plain(seed).set_params(**({} if trees is None else {"n_estimators": trees})), data)

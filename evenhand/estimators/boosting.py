@@ -45,7 +45,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         leaves: int = 16,
         learning_rate: float = 0.1,
         smooth: float | None = None,
-        versions: int = 2,
+        versions: int = 1,
         reach: float = 2.0,
         search_every: int = 20,
         l2: float = 1.0,

