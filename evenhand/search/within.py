@@ -21,7 +21,6 @@ class Similar:
     d_y: Tensor  # (n, m)
     d_x: Tensor  # (n, m)
 
-
     def joined(self, d_y: Tensor, d_x: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Their distances beside those of other candidates: small moves of everybody are a way to spend the budget."""
         return torch.cat([d_y, self.d_y], 1).numpy(), torch.cat([d_x, self.d_x], 1).numpy()
