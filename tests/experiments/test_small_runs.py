@@ -119,3 +119,10 @@ def test_relative_objective(tmp_path):
     table = pd.read_csv(tmp_path / "relative_objective.csv")
     assert table["objective"].tolist() == ["relative", "squared logits"]
     assert table["relative"].between(0, 1).all()
+
+
+def test_sampled_versions(tmp_path):
+    run("sampled_versions", tmp_path, "--quick")
+    found = json.loads((tmp_path / "sampled_versions_quick.json").read_text())
+    assert found["worst move sampled"] <= found["worst move"]
+    assert found["outside"] <= found["outside sampled"] < 1
