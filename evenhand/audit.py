@@ -69,8 +69,10 @@ class Audit:
             )
         else:
             parts.append("strangers are treated alike, so there is nothing to compare with")
-        if self.decisions is not None:
+        if self.decisions is not None and self.decisions.low > 0:
             parts.append(f"somebody similar changes the decision of at least {percent(self.decisions.low)} of people")
+        elif self.decisions is not None:
+            parts.append("no decision was found that somebody similar changes")
         return "; ".join(parts)
 
     __repr__ = __str__

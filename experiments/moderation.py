@@ -33,10 +33,12 @@ METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
     "Baseline": ("plain", False),
     "Baseline + mentions": ("plain", True),
     "CLP + mentions": ("clp", True),
+    "SenSR + mentions": ("sensr", True),
     "SenSeI": ("sensei", False),
     "SenSeI + mentions": ("sensei", True),
 }
 SCORES = ("BA", "AUC", "CTF", "PC", "FPR", "FPR id", "t AUC", "t EER", "t FPR", "t FNR", "FPED", "FNED")
+SHOWN, ON_TEMPLATES = SCORES[:6], SCORES[6:]  # the docs show them as two tables
 QUICK_COMMENTS = 60
 QUICK = {"hidden": (20,), "steps": 10, "k": 5}
 

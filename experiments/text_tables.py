@@ -81,7 +81,7 @@ def task(
 
 
 def fit(method: str, t: Task, setting: Setting, training: dict[str, Any], seed: int) -> Any:
-    """The fitted classifier of a method; `setting` holds rho, eps, and the steps of the search."""
+    """The fitted classifier of a method; `setting` holds rho, eps, and the search: its steps, and for which rows."""
     common = {**training, "random_state": seed}
     eps, rho = setting.get("eps", 0.0), setting.get("rho", 0.0)
     search = GradientSearch(  # with eps = 0 nothing that costs anything is allowed: no full stage
@@ -93,7 +93,9 @@ def fit(method: str, t: Task, setting: Setting, training: dict[str, Any], seed: 
     if method == "Project":
         return ProjectClassifier(metric, **common).fit(t.x, t.y)
     if method == "SenSeI":
-        return SenSeIClassifier(metric, rho=rho, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)
+        every = int(setting.get("every", 1))
+        net = SenSeIClassifier(metric, rho=rho, eps=eps, bounds=None, search=search, every=every, **common)
+        return net.fit(t.x, t.y)
     if method == "SenSR":
         return SenSRClassifier(metric, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)
     if method == "CLP":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +90,7 @@ def certify(
     start: Multipliers | None = None,
     rounds: int = 6,
     per_person: bool = True,
-    progress: bool = False,
+    progress: bool | Callable[[str], None] = False,
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
 
@@ -110,6 +110,8 @@ def certify(
     output_distance: by default the mean squared logits, or the total variation for a model that only gives
     probabilities. threshold: the score (second logit minus the first, or the only output) above which the decision is
     yes; 0 for classifiers.
+
+    progress: lines on standard error, or a function that is given them.
 
     interval is one of betting_upper, empirical_bernstein_upper and hoeffding_upper: choose it before you see a result.
     Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
@@ -249,7 +251,7 @@ def _prepare(
     bounds: Any,
     output_distance: OutputDistance | None,
     effort: _Effort,
-    progress: bool,
+    progress: bool | Callable[[str], None],
     threshold: float | None = None,
 ) -> _Prepared:
     check_statement(eps, 0.5)
@@ -268,7 +270,7 @@ def _prepare(
     _check_folding(judged, layers, x[:64])
     attack = Attack(judged.outputs_for(distance), problem, distance, differentiable=True, neighbours=x[:256])
     lams = plan(attack, x[:128], eps)
-    say = (lambda text: _say(True, text)) if progress else None
+    say = (lambda text: _say(progress, text)) if progress else None
     start = effort.start if effort.start is not None else _trained_multipliers(model)
     bound = bound_network(
         problem,
@@ -384,6 +386,8 @@ def _check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: An
         )
 
 
-def _say(progress: bool, text: str) -> None:
-    if progress:
+def _say(progress: bool | Callable[[str], None], text: str) -> None:
+    if callable(progress):
+        progress(text)
+    elif progress:
         print(f"certify: {text}", file=sys.stderr)

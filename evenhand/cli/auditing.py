@@ -7,18 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evenhand.audit import audit as search_worst
 from evenhand.cli.console import UserError
 from evenhand.output_distances import mean_squared_logits, squared_error
+from evenhand.tables.encoder import encode
 from evenhand.tables.kinds import Column, infer
 from evenhand.tables.schema import Schema
 from evenhand.workflow.foreign import Foreign, make_ready
 from evenhand.workflow.opened import TableModel
 from evenhand.workflow.questions import changed, flips
+from evenhand.workflow.similarity import check_free
 
 Say = Callable[[str], None]
+COLLAPSED = 0.02  # the probabilities of nine tenths of the people lie within it
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,10 @@ def _ours(opened: TableModel, frame: pd.DataFrame, eps: float, say: Say) -> Audi
             f"{shared:,} of {len(clean):,} rows are among those the model has learned from: what is found "
             "holds for them only"
         )
+    _, warning = check_free(opened.fair_metric, encode(opened.pipeline[0], people))
+    for words in (warning, same_of_everybody(opened, people)):
+        if words:
+            say(words)
     distance = squared_error if opened.schema.regression else mean_squared_logits
     found = search_worst(opened.pipeline, people, opened.fair_metric, eps, opened.box, output_distance=distance)
     known = [name for name in opened.schema.sensitive if name in frame.columns]
@@ -89,11 +97,12 @@ def _foreign(
     opened: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], proxy: bool | None, eps: float, say: Say
 ) -> Audited:
     ready = make_ready(opened, frame, sensitive, proxy)
-    if ready.warning:
-        say(ready.warning)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         warnings.filterwarnings("ignore", message="X has feature names")
+        for words in (ready.warning, same_of_everybody(ready, ready.clean)):
+            if words:
+                say(words)
         found = search_worst(
             ready.pipeline, ready.clean[list(ready.columns)], ready.view.fair_metric, eps, ready.view.box
         )
@@ -114,6 +123,20 @@ def _foreign(
     return Audited(
         numbers, similar_words(ready.view.schema.sensitive, learned, metric.directions.shape[1]), _within(found, eps)
     )
+
+
+def same_of_everybody(model: Any, people: pd.DataFrame) -> str | None:
+    """A word about scores that have collapsed: where a model says the same of everybody, fairness means nothing."""
+    if getattr(getattr(model, "schema", None), "regression", False):
+        values = np.asarray(model.codes(people), dtype=np.float64)
+        alike = float(np.ptp(values)) <= 1e-3 * max(float(np.abs(values).mean()), 1e-300)
+    else:
+        p = model.probabilities(people)
+        low, high = np.quantile(p, [0.05, 0.95], axis=0)
+        alike = float((high - low).max()) < COLLAPSED
+    if not alike:
+        return None
+    return "the model says nearly the same of everybody: it is fair by saying nothing, and of no use"
 
 
 def similar_words(free: Sequence[str], learned: Sequence[str], directions: int) -> str:

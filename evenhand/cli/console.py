@@ -5,6 +5,7 @@ Nothing here, or at the top of a command's file, imports torch or pandas: --help
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -64,7 +65,14 @@ def told(error: Exception) -> tuple[str, int]:
         cure = CURES.get(getattr(error, "cure", None) or "")
         text = str(error) or type(error).__name__
         return (f"{text.rstrip('.')}: {cure}" if cure else text), MISTAKE
-    if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        where = f" ({error.filename})" if error.filename else ""
+        cure = "free some space and give the same command again; what was finished is kept"
+        return f"the disk is full{where}: {cure}", MISTAKE
+    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno == errno.EROFS):
+        what = error.filename or "a file"
+        return f"{what} may not be read or written ({error.strerror}); name another place", MISTAKE
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
         return str(error), MISTAKE
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), MISTAKE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.cli.console import OK, REFUTED, UNDECIDED, Talk, UserError, guarded, print_json
-from evenhand.cli.options import Data, Decimal, Json, Model, NoHeader, Seed, Separator, Sql, Url, read
+from evenhand.cli.options import Json, Model, Seed, Table, grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,9 +21,10 @@ Rows = Annotated[int, typer.Option(min=1, help="At most so many rows, drawn at r
 
 
 @guarded
+@grouped
 def audit(
     model: Model,
-    data: Data = None,
+    table: Table,
     sensitive: Annotated[str | None, typer.Option(help="Sensitive columns; a model of ours knows its own.")] = None,
     proxy: Annotated[
         bool | None,
@@ -37,11 +38,6 @@ def audit(
     rows: Rows = 500,
     out: Annotated[Path | None, typer.Option(help="Write the worst-treated people to this CSV file.")] = None,
     seed: Seed = 0,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    no_header: NoHeader = False,
-    sql: Sql = None,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Search for people whom the model treats differently from similar ones. A lower bound: it can show unfairness,
@@ -61,10 +57,10 @@ def audit(
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
 
-        return judge_text_model(model, _file(data), as_json)
+        return judge_text_model(model, Path(table.file("a text model is judged on a file")), as_json)
 
     with Talk(quiet=as_json) as say:
-        frame = _some(read(data, separator, decimal, no_header, sql, url, say), rows, seed)
+        frame = _some(table.read(say), rows, seed)
         names = [str(name) for name in frame.columns]
         taken = tuple(find_columns(columns, names, "model")) if columns else None
         chosen = find_columns(sensitive, names, "sensitive columns") if sensitive else None
@@ -95,9 +91,10 @@ def audit(
 
 
 @guarded
+@grouped
 def certify(
     model: Model,
-    data: Data = None,
+    table: Table,
     eps: Annotated[
         float, typer.Option(min=1e-12, help="Mean fair distance within which people count as similar.")
     ] = 0.01,
@@ -112,11 +109,6 @@ def certify(
     rows: Rows = 1000,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this JSON file.")] = None,
     seed: Seed = 0,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    no_header: NoHeader = False,
-    sql: Sql = None,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Prove with a confidence that R(h) is at most delta, or that it is more. The people must be new to the model: rows
@@ -126,14 +118,18 @@ def certify(
 
     Exit codes: 0 certified (R <= delta), 1 refuted (R > delta), 3 undecided, 2 a mistake in the data or the options.
     """
+    from evenhand.cli.auditing import same_of_everybody
     from evenhand.cli.models import open_model
+    from evenhand.tables.encoder import encode
     from evenhand.text.files import text_model_file
     from evenhand.workflow import Folder, TableModel
+    from evenhand.workflow.judging import seldom
+    from evenhand.workflow.similarity import check_free
 
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
 
-        return judge_text_model(model, _file(data), as_json)
+        return judge_text_model(model, Path(table.file("a text model is judged on a file")), as_json)
 
     with Talk(quiet=as_json) as say:
         opened = open_model(model)
@@ -142,16 +138,19 @@ def certify(
                 f"{model} cannot be certified: the proof needs a network or boosted trees that evenhand saved. "
                 "evenhand audit works for any model and can show unfairness"
             )
-        people = _new_people(opened, _some(read(data, separator, decimal, no_header, sql, url, say), rows, seed),
-                             distinct_people, say)  # fmt: skip
+        people = _new_people(opened, _some(table.read(say), rows, seed), distinct_people, say)
         if len(people) < 50:
             raise UserError(f"{len(people)} usable rows are too few to say anything with confidence; give at least 50")
+        for words in (check_free(opened.fair_metric, encode(opened.pipeline[0], people))[1],
+                      same_of_everybody(opened, people)):  # fmt: skip
+            if words:
+                say(words)
         x_tune = None
         if tuning is not None:
-            x_tune = opened.inside(opened.schema.apply(read(tuning, separator, decimal, no_header)))
+            x_tune = opened.inside(opened.schema.apply(table.beside(tuning)))
             x_tune.index = [f"tuning {i}" for i in x_tune.index]
         say("tuning and bounding")
-        found = prove(opened, people, x_tune, eps, confidence, progress=not as_json)
+        found = prove(opened, people, x_tune, eps, confidence, progress=seldom(say, 5.0))
     verdict = found.is_dif(delta)
     code = {True: OK, False: REFUTED, "undecided": UNDECIDED}[verdict]
     word = {OK: "certified", REFUTED: "refuted", UNDECIDED: "undecided"}[code]
@@ -166,13 +165,7 @@ def certify(
     raise typer.Exit(code)
 
 
-def _file(data: str | None) -> Path:
-    if data is None:
-        raise UserError("a text model is judged on a file: give DATA")
-    return Path(data)
-
-
-def prove(opened: TableModel, people: Any, x_tune: Any, eps: float, confidence: float, progress: bool) -> Any:
+def prove(opened: TableModel, people: Any, x_tune: Any, eps: float, confidence: float, progress: Any) -> Any:
     """The certificate of one of our models."""
     from evenhand.certify.certify import certify as bound
     from evenhand.output_distances import mean_squared_logits, squared_error
@@ -207,4 +200,6 @@ def _new_people(opened: TableModel, frame: pd.DataFrame, distinct_people: bool, 
 
 def _some(frame: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:
     """So many rows in random order: statements must not depend on how a table was sorted."""
-    return frame.sample(min(rows, len(frame)), random_state=seed)
+    from evenhand.dual.order import own_order
+
+    return frame.iloc[own_order(frame, seed)[:rows]]

@@ -1,27 +1,29 @@
-"""Options that several commands share, and reading the table that they name."""
+"""Options that several commands share, in groups, and reading the table that they name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import inspect
+from collections.abc import Callable
+from copy import copy
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from evenhand.cli.console import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random: the same seed gives the same result.")]
-Separator = Annotated[str | None, typer.Option(help="Field separator; found by itself when not given.")]
-Decimal = Annotated[str | None, typer.Option(help="Decimal sign, '.' or ','; found by itself when not given.")]
-NoHeader = Annotated[
-    bool, typer.Option("--no-header", help="The first line is data; columns are called 'column 1', 'column 2', ...")
-]
-Sql = Annotated[str | None, typer.Option(help="A query to read the table from, instead of DATA; with --url.")]
-Url = Annotated[str | None, typer.Option(help="The database of --sql, such as sqlite:///people.db.")]
 Data = Annotated[
     str | None,
     typer.Argument(
@@ -33,27 +35,91 @@ Model = Annotated[
 ]
 
 
-def read(
-    data: str | None,
-    separator: str | None = None,
-    decimal: str | None = None,
-    no_header: bool = False,
-    sql: str | None = None,
-    url: str | None = None,
-    say: Any = None,
-) -> pd.DataFrame:
-    """The table that the options name; what was altered on the way is said."""
-    from evenhand.tables import read_sql, read_table
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters may be dataclasses of options: each field becomes an option of its own, in the order
+    of the parameters, and --help shows them under the dataclass's ``TITLE``."""
+    hints = get_type_hints(command, include_extras=True)
+    parts: dict[str, list[Parameter]] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints[parameter.name]
+        options = _options(kind) if is_dataclass(kind) else [parameter.replace(annotation=kind)]
+        parts[parameter.name] = [one.replace(kind=KEYWORD_ONLY) for one in options]
 
-    if (sql is None) == (data is None):
-        raise UserError("give either DATA or --sql with --url")
-    if sql is not None:
-        if url is None:
-            raise UserError("--sql needs --url, such as sqlite:///people.db")
-        frame = read_sql(sql, url)
-    else:
-        assert data is not None
-        frame = read_table(data, separator=separator, decimal=decimal, header=not no_header)
-    for note in frame.attrs.get("notes", []) if say is not None else []:
-        say(note)
-    return frame
+    @wraps(command)
+    def flat(**given: Any) -> None:
+        taken: dict[str, Any] = {}
+        for name, options in parts.items():
+            values = {one.name: given[one.name] for one in options if one.name in given}
+            taken |= {name: hints[name](**values)} if is_dataclass(hints[name]) else values
+        command(**taken)
+
+    every = [one for options in parts.values() for one in options]
+    flat.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    flat.__annotations__ = {one.name: one.annotation for one in every}
+    return flat
+
+
+def _options(group: Any) -> list[Parameter]:
+    """The fields of a dataclass as parameters of a function."""
+    hints = get_type_hints(group, include_extras=True)
+    found = []
+    for field in fields(group):
+        kind, said = get_args(hints[field.name])
+        said = copy(said)  # options such as --seed are in several groups
+        if isinstance(said, OptionInfo):
+            said.rich_help_panel = group.TITLE
+        default = Parameter.empty if field.default is MISSING else field.default
+        found.append(Parameter(field.name, KEYWORD_ONLY, default=default, annotation=Annotated[kind, said]))
+    return found
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table of people: a file, standard input or a query."""
+
+    TITLE = "Reading the table"
+
+    data: Data = None
+    separator: Annotated[str | None, typer.Option(help="Field separator; found by itself when not given.")] = None
+    decimal: Annotated[str | None, typer.Option(help="Decimal sign, '.' or ','; found by itself when not given.")] = (
+        None
+    )
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="The first line is data; columns are called 'column 1', 'column 2', ...")
+    ] = False
+    sql: Annotated[str | None, typer.Option(help="A query to read the table from, instead of DATA; with --url.")] = None
+    url: Annotated[str | None, typer.Option(help="The database of --sql, such as sqlite:///people.db.")] = None
+
+    @property
+    def shown(self) -> str:
+        """What the report calls it; the folder that it lay in is nobody's business."""
+        return "a database" if self.data is None else "standard input" if self.data == "-" else PurePath(self.data).name
+
+    def read(self, say: Callable[[str], None] | None = None) -> pd.DataFrame:
+        """The table that the options name; what was altered on the way is said."""
+        from evenhand.tables import read_sql
+
+        if (self.sql is None) == (self.data is None):
+            raise UserError("give either DATA or --sql with --url")
+        if self.sql is not None:
+            if self.url is None:
+                raise UserError("--sql needs --url, such as sqlite:///people.db")
+            frame = read_sql(self.sql, self.url)
+        else:
+            frame = self.beside(str(self.data))
+        if say is not None:
+            for note in frame.attrs.get("notes", []):
+                say(note)
+        return frame
+
+    def beside(self, path: str) -> pd.DataFrame:
+        """Another file in the same form."""
+        from evenhand.tables import read_table
+
+        return read_table(path, separator=self.separator, decimal=self.decimal, header=not self.no_header)
+
+    def file(self, what: str) -> str:
+        """DATA, where nothing but a file will do."""
+        if self.data is None:
+            raise UserError(f"{what}: give DATA")
+        return self.data

@@ -99,6 +99,8 @@ def show(findings: dict[str, Any]) -> None:
     print_table(f"On {findings['texts']['held_out']:,} held-out texts:", ["model", *(k for _, k in keys)], rows)
     certificate = findings["certificate"]
     sys.stdout.write("\n" + (certificate.get("statement") or f"No certificate: {certificate['refused']}") + "\n")
+    if certificate.get("worst"):
+        sys.stdout.write(certificate["worst"]["statement"] + "\n")
     if findings["warning"]:
         sys.stdout.write(f"Warning: {findings['warning']}\n")
 
@@ -132,8 +134,8 @@ def predict_texts(model: str | Path, data: Path, out: Path | None, as_json: bool
 def judge_text_model(model: str | Path, data: Path, as_json: bool) -> None:
     """A text model on other texts: scores, rates by term and the certificate over the versions."""
     from evenhand.tables.read import read_table
-    from evenhand.text import load_text
-    from evenhand.workflow.texts import certificate_of, judge_texts, text_task
+    from evenhand.text import load_text, without_blind
+    from evenhand.workflow.texts import certificate_of, judge_texts, named_worst, text_task
 
     opened = load_text(model)
     frame = read_table(data)
@@ -147,7 +149,8 @@ def judge_text_model(model: str | Path, data: Path, as_json: bool) -> None:
     found = judge_texts(opened, task.held_out, task.y_held_out, versions, opened.swaps)
     worst = found.pop("_worst")
     found.pop("_rates")
-    found["certificate"] = certificate_of(opened, versions.map(opened.features_.transform), 0.95)
+    seen, _ = without_blind(versions.map(opened.features_.transform))
+    found["certificate"] = certificate_of(opened, seen, 0.95) | {"worst": named_worst(worst)}
     found["worst"] = worst.head(SHOWN).to_dict("records")
     if as_json:
         print_json(found)

@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, print_json
-from evenhand.cli.options import Data, Decimal, Json, Model, NoHeader, Separator, Sql, Url, read
+from evenhand.cli.options import Json, Model, Table, grouped
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @guarded
+@grouped
 def predict(
     model: Model,
-    data: Data = None,
+    table: Table,
     out: Annotated[Path | None, typer.Option(help="Write a CSV file; by default to standard output.")] = None,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    no_header: NoHeader = False,
-    sql: Sql = None,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Decisions and probabilities for the people in a table, one line each, in its order. The table needs the columns
@@ -40,24 +36,22 @@ def predict(
     if text_model_file(model):
         from evenhand.cli.text import predict_texts
 
-        if data is None:
-            raise UserError("a text model predicts for a file: give DATA")
-        return predict_texts(model, Path(data), out, as_json)
+        return predict_texts(model, Path(table.file("a text model predicts for a file")), out, as_json)
     opened = open_model(model)
-    frame = read(data, separator, decimal, no_header, sql, url, _tell)
+    frame = table.read(_tell)
     if isinstance(opened, TableModel):
         for name, count in opened.schema.imputed(frame).items():
             _tell(f"{count:,} of {len(frame):,} values of {name!r} are missing or no numbers; the median was filled in")
-    table = decisions(opened, frame)
+    decided = decisions(opened, frame)
     if as_json:
-        print_json(table.to_dict("records"))
+        print_json(decided.to_dict("records"))
         return
-    text = escaped(table).to_csv(index=False)
+    text = escaped(decided).to_csv(index=False)
     if out is None:
         sys.stdout.write(text)
         return
     Folder(out.parent).write(out.name, text.encode())
-    _tell(f"wrote {len(table):,} decisions to {out}")
+    _tell(f"wrote {len(decided):,} decisions to {out}")
 
 
 def decisions(opened: Any, frame: pd.DataFrame) -> pd.DataFrame:

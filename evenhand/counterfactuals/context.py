@@ -9,12 +9,15 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from evenhand.counterfactuals.identities import identity_categories
 from evenhand.counterfactuals.texts import word_list, words_of
 
 __all__ = ["left_because", "names_people"]
 
 # Words of many meanings: they count only where something says that they describe somebody.
-_VAGUE = frozenset(["black", "white", "straight", "old", "older", "young", "younger", "blind", "deaf", "teenage"])
+_VAGUE = frozenset(
+    ["black", "white", "straight", "old", "older", "young", "younger", "blind", "deaf", "teenage"] + ["paralyzed"]
+)
 _JOINED_AFTER = frozenset(["friendly", "owned", "born", "led", "only", "hating", "bashing", "looking"])
 _JOINED_BEFORE = frozenset(["non", "anti", "pro", "ex", "openly", "so"])
 _WHOLE = frozenset(["south", "north", "east", "west", "central", "latin", "native", "new", "saint", "st"])
@@ -77,6 +80,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "age"
     if _idiom(before, after, token):
         return "idiom"
+    if _names_thing(after, token):
+        return "thing"
     if not insults and said.lower() in _SLURRED and _insult(before, after, plural):
         return "insult"
     if not plural and _part_of_a_name(before, said, after):
@@ -105,6 +110,8 @@ def names_people(word: str) -> bool:
 def _joined(before: str, after: str) -> bool:
     """Part of a hyphenated word: 97-year-old, old-fashioned, Indo-European; gay-friendly is about people."""
     following, leading = re.match(r"[-‐‑–](\w+)", after), re.search(r"(\w+)[-‐‑]$", before)
+    if after.startswith("+"):  # LGBTQ+
+        return True
     if following is not None and following[1].lower() not in _JOINED_AFTER:
         return True
     return leading is not None and leading[1].lower() not in _JOINED_BEFORE
@@ -122,6 +129,24 @@ def _idiom(before: str, after: str, token: str) -> bool:
     if described is not None and names_people(described[1]):  # "I think straight people"
         return False
     return any(re.search(rf"(?<!\w){re.escape(w)}$", leading) for w in known.before)
+
+
+@cache
+def _of_origin() -> frozenset[str]:
+    categories = identity_categories()
+    colours = {"black", "white"}  # vague ones are judged by what they describe
+    return frozenset({*categories["origin"], *categories["religion"]} - colours)
+
+
+def _names_thing(after: str, token: str) -> bool:
+    """Indian restaurant, Buddhist temples, Japanese cars: where something is from, not who somebody is."""
+    follows = re.match(r"\s+([^\W\d_]+)(?![\w’'-])", after)
+    if follows is None or token not in _of_origin():
+        return False
+    word = follows[1].lower()
+    return not {word, word.removesuffix("s"), word.removesuffix("es"), re.sub("ies$", "y", word)}.isdisjoint(
+        words_of("things")
+    )
 
 
 def _insult(before: str, after: str, plural: bool) -> bool:

@@ -8,27 +8,18 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from evenhand.counterfactuals.names import known_names, other_names, part_of_a_place, subject_name
+from evenhand.counterfactuals.names import other_names, part_of_a_place, second_name, subject_name
+from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
-from evenhand.counterfactuals.texts import as_texts, cleaned, like_case, with_article, word_list, words_of
+from evenhand.counterfactuals.texts import as_texts, cleaned, like_case, with_article, words_of
 from evenhand.variations import Variations
 
 __all__ = ["GenderSwap"]
 
 _PRONOUNS = {"he": "she", "she": "he", "himself": "herself", "herself": "himself", "him": "her", "hers": "his"}
 _TITLES = {"mr": "ms", "ms": "mr", "mrs": "mr", "miss": "mr"}
-_PARTNERS = frozenset(["husband", "wife", "boyfriend", "girlfriend", "fiancé", "fiancée"])
-_RELATIVES = frozenset(
-    ["father", "mother", "dad", "mum", "mom", "grandfather", "grandmother", "stepfather", "stepmother", "uncle", "aunt"]
-    + ["son", "daughter", "brother", "sister", "nephew", "niece", "grandson", "granddaughter"]
-)
-_OWNED = re.compile(
-    r"(?:\b(?:my|your|his|her|its|our|their)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]-]+\s+){0,5}$", re.IGNORECASE
-)
-_KIN = re.compile(  # "his father is a ", "her brother, a "
-    rf"\b(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})(?:\s+(?:\w+\s+){{0,4}}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?)$",
-    re.IGNORECASE,
-)
+_HONOURS = {"sir": "dame", "dame": "sir", "lord": "lady", "lady": "lord", "sister": "brother", "brother": "sister"}
+_SEXES = {"male": "female", "female": "male"}
 _MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
 _STATES = frozenset(
     ["famous", "happy", "rich", "popular", "angry", "sad", "proud", "aware", "ill", "sick", "nervous", "responsible"]
@@ -46,14 +37,7 @@ _STATES = frozenset(
         "wonder",
     ]
 )
-_NAMED = re.compile(r"\s*[,(]?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]")  # a name follows
-_CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
-    r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
-)
 _START, _END = r"(?<![\w])", r"(?![\w])"
-
-_MALE, _FEMALE = known_names()
-_NAMES = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(_MALE | _FEMALE, key=len, reverse=True))})(?!\w)")
 
 
 class GenderSwap:
@@ -96,18 +80,13 @@ class GenderSwap:
         self.nouns, self.everywhere = nouns, everywhere
         self.names = names
         self.random_state = random_state
-        self._nouns: dict[str, str] = {}
-        if nouns:
-            for line in word_list("gendered_nouns"):
-                male, female = line.split()
-                self._nouns |= {male: female, female: male}
-            self._nouns["mom"] = "dad"
-        self._men = frozenset(line.split()[0] for line in word_list("gendered_nouns"))
-        self._swap = _PRONOUNS | _TITLES | self._nouns
+        self._nouns = gendered_nouns() if nouns else {}
+        self._swap = _HONOURS | _SEXES | _PRONOUNS | _TITLES | self._nouns
         self._others = {} if names is None else other_names(*names)
         self._male = frozenset() if names is None else frozenset(names[0])
         self._name = re.compile(_either(self._others)) if self._others else None
-        self._pattern = re.compile(_either([*_PRONOUNS, *_TITLES, *self._nouns, "his", "her"]), re.IGNORECASE)
+        more = [*self._nouns, *(_SEXES if nouns else ()), *(_HONOURS if names is not None and not everywhere else ())]
+        self._pattern = re.compile(_either([*_PRONOUNS, *_TITLES, *more, "his", "her"]), re.IGNORECASE)
 
     def __repr__(self) -> str:
         return f"GenderSwap(nouns={self.nouns}, names={'none' if self.names is None else len(self._others)})"
@@ -162,56 +141,48 @@ class GenderSwap:
             kinds = sorted([*words, *names], key=lambda pair: pair[1].start())
             return [Site(m.start(), m.end(), m[0], (k, m[0] if k else m[0].lower())) for k, m in kinds]
         subject = None if self._name is None else subject_name(text, self._name, self._male)
-        others = _NAMES.findall(text) if self._nouns else []
-        left_names = frozenset(name for name in others if name != subject)
+        others = other_people(text, subject) if self._nouns else frozenset()
         found = [
-            Site(m.start(), m.end(), m.group(), (0, m.group().lower()), self._left(text, m, subject, left_names))
+            Site(m.start(), m.end(), m.group(), (0, m.group().lower()), self._left(text, m, subject, others))
             for m in self._pattern.finditer(text)
         ]
         if self._name is None:
             return found
         for m in self._name.finditer(text):
             mine = m.group() == subject and not part_of_a_place(text, m.start(), m.end())
-            why = "" if mine else "somebody else, a place or an organisation"
-            found.append(Site(m.start(), m.end(), m.group(), (1, m.group()), why))
+            second = not mine and subject is not None and second_name(text, m, subject, self._male)
+            why = "" if mine or second else "somebody else, a place or an organisation"
+            found.append(Site(m.start(), m.end(), m.group(), (2 if second else 1, m.group()), why))
         return sorted(found, key=lambda site: site.start)
 
-    def _left(self, text: str, match: re.Match[str], subject: str | None, left_names: frozenset[str]) -> str:
+    def _left(self, text: str, match: re.Match[str], subject: str | None, others: frozenset[str]) -> str:
         """Why the word stays; pronouns never do."""
         word = match.group().lower()
-        before, after = text[max(0, match.start() - 60) : match.start()], text[match.end() : match.end() + 40]
+        before, after = text[max(0, match.start() - 120) : match.start()], text[match.end() : match.end() + 40]
+        if word in _HONOURS and subject is not None and re.match(rf"\s+{re.escape(subject)}\b", after):
+            return ""  # Sir Alfred -> Dame Emma
         if word in _TITLES:
+            if re.match(r"\.?\s+(?:and|&)\s+(?:Mrs?|Ms|Miss)\b", after) or re.search(
+                r"\bMr\.?\s+(?:and|&)\s+$", before
+            ):
+                return "couple"
             given = re.match(r"\.?\s+([A-ZÀ-Þ][\w-]+)(?=\s+(?:[A-ZÀ-Þ]\.\s+)?[A-ZÀ-Þ][\w-])", after)
             if given is not None and given[1] != subject:
                 return "a given name follows"  # which says a gender, and stays
             return "" if _is_title(match.group(), before, after) else "no title"
-        if word not in self._nouns:
-            return ""
-        if re.search(r"[\w]\s?[-‐‑/]\s?$", before) or re.match(r"\s?[-‐‑/]\s?\w", after):
-            return "compound"
-        first = re.search(r"(?:^|[.!?:;]\s+|\n\s*)(?:(?:a|an|the)\s+)?$", before, re.IGNORECASE) is not None
-        if match.group()[:1].isupper() and not match.group().isupper() and not first:
+        if word in _SEXES and word not in self._nouns:
+            return "" if _of_one_person(word, before, subject) else "no person"
+        if word in _HONOURS and word not in self._nouns:
             return "name"
-        if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after):
-            return "name"
-        if _idiom(word, before, after):
-            return "idiom"
-        owned = _OWNED.search(before) is not None
-        if (owned and word in _RELATIVES) or (word in _PARTNERS | _RELATIVES and _NAMED.match(after)):
-            return "somebody else"
-        called = _CALLED.search(before)
-        if owned and word in _PARTNERS:
-            return ""
-        if any((name in _MALE) == (word in self._men) for name in left_names):
-            return "somebody else"  # it may describe a person whose name stays
-        if (called is not None and called[1] != subject) or _KIN.search(before) is not None:
-            return "somebody else"
-        return ""
+        return left_noun(word, match, before, after, subject, others) if word in self._nouns else ""
 
     def _written(self, clean: str, text: str, site: Site) -> str:
         kind, word = site.kind
-        if kind == 1:
+        if kind > 0:
             drawn = [name for name in self._others[word] if name not in text] or self._others[word]
+            if kind == 2:  # after the first name, which has one of its own
+                first = self._written(clean, text, Site(0, 0, "", (1, clean[: site.start].split()[-1])))
+                drawn = [name for name in drawn if name != first] or drawn
             return random.Random(f"{self.random_state}:{word}:{text}").choice(drawn)
         if word in ("his", "her"):
             owns = self._owns(clean, site)
@@ -259,22 +230,7 @@ def _is_title(said: str, before: str, after: str) -> bool:
     return said[0].isupper()
 
 
-def _idiom(word: str, before: str, after: str) -> bool:
-    """Where a noun is not for a person of that gender."""
-    if word in ("man", "woman") and re.search(
-        r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice)\s+$", before, re.I
-    ):
-        return True
-    if word in ("mother", "father", "sister", "brother", "daughter") and re.match(
-        r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|page|project)\b",
-        after,
-        re.IGNORECASE,
-    ):
-        return True
-    if word == "lady" and re.search(r"\bfirst\s+$", before, re.IGNORECASE):
-        return True
-    if word in ("actor", "man") and re.match(r"\s+(?:model|network|hours?|power|made)\b", after, re.IGNORECASE):
-        return True
-    if word in ("girl", "boy") and re.match(r"\s+(?:scout|scouts|band|group|friday|guide)\b", after, re.IGNORECASE):
-        return True
-    return re.match(r"['’]?s?\s+(?:bug|bird|of the match|overboard|day)\b", after, re.IGNORECASE) is not None
+def _of_one_person(word: str, before: str, subject: str | None) -> bool:
+    """ "is the first female ", "Peter, a male "; not "works with female "."""
+    apposition = rf"{re.escape(subject)}(?:\s+[A-ZÀ-Þ][\w’'-]+)?,\s+an?\s+$" if subject is not None else r"(?!)"
+    return describes_subject(word, before, subject, male=word == "male") or re.search(apposition, before) is not None

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from evenhand.counterfactuals.texts import as_texts, word_list, words_of
 
-__all__ = ["known_names", "names_in", "other_names", "part_of_a_place", "subject_name"]
+__all__ = ["known_names", "names_in", "other_names", "part_of_a_place", "second_name", "subject_name"]
 
 _SEXES = ("male", "female")
-_TITLE = r"(?:(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss)\.?\s+)"
+_TITLE = r"(?:(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
 _ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
 _START = re.compile(
     rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. ){_TITLE}{{0,2}}$"
@@ -87,7 +87,8 @@ def other_names(male: Sequence[str], female: Sequence[str]) -> dict[str, list[st
 
 def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
     """The given name of the person a text is about: the first known one that opens a sentence, perhaps after a title,
-    and is of the gender that the pronouns of the text say; None where there is no such name.
+    or that somebody says of themselves, and is of the gender that the pronouns of the text say; else the only name in
+    the text, where pronouns of its gender alone follow it. None where there is no such name.
 
     >>> names = re.compile(r"\\b(?:John|Anna)\\b")
     >>> subject_name("Anna Lee is a nurse. She met John.", names, frozenset(["John"]))
@@ -104,7 +105,31 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
         if (he if name in male else she) < (she if name in male else he):
             return None  # the text is about somebody else
         return name
-    return None
+    return _only_name(text, pattern, male)
+
+
+def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
+    """ "They hired Susan; she is", "A widow, Martha opened her salon"; not "inspired by Anna, she"."""
+    people = [m for m in pattern.finditer(text) if not part_of_a_place(text, m.start(), m.end())]
+    if len({m.group() for m in people}) != 1:
+        return None
+    name, start = people[0].group(), people[0].start()
+    if re.search(r"[A-ZÀ-Þ][\w’'-]*\s+$", text[max(0, start - 30) : start]):
+        return None  # a surname: Elton John
+    if re.search(r"\b(?:[Mm]y name is|I am|I['’]m)\s+$", text[max(0, start - 20) : start]):
+        return name
+    if re.search(r"\b(?:by|with|to|for|like|after|and|or|than|as|called|named)\s+$", text[max(0, start - 20) : start]):
+        return None
+    own, other = (_MALE, _FEMALE) if name in male else (_FEMALE, _MALE)
+    said = own.search(text)
+    return name if said is not None and said.start() > start and other.search(text) is None else None
+
+
+def second_name(text: str, match: re.Match[str], subject: str, male: frozenset[str]) -> bool:
+    """Whether the name is the subject's second one: Maria in Anna Maria Lindqvist."""
+    leading = re.search(rf"(?<!\w){re.escape(subject)} $", text[: match.start()][-40:])
+    same = (match.group() in male) == (subject in male)
+    return leading is not None and same and _surname(text[match.end() : match.end() + 60])
 
 
 def part_of_a_place(text: str, start: int, end: int) -> bool:
@@ -124,7 +149,7 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\w’'.]+\s+$", before)
         if word[:1].isupper() and titled is None and begins is None and not word.endswith((".", "!", "?", ":")):
             return True  # a surname, or a second name
-    words = re.findall(r"[\w&’'.-]+", re.split(r"[,;:!?\n(]|\.\s", after, maxsplit=1)[0])[:3]
+    words = re.findall(r"[\w&’'.-]+", re.split(r"[,;:!?\n(]|\.\s", after, maxsplit=1)[0])[:5]
     capital = []
     for word in words:
         if not (word[:1].isupper() or word == "&"):

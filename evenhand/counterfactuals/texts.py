@@ -14,6 +14,7 @@ __all__ = ["any_of", "as_texts", "cleaned", "like_case", "vowel_sound", "with_ar
 # Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words, so a word there has no border to look for.
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _INVISIBLE = re.compile(r"[\u200b\u2060\ufeff\u00ad]|(?<=[A-Za-zÀ-ɏ])[\u200c\u200d](?=[A-Za-zÀ-ɏ])")
+_WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}  # full-width letters
 _ARTICLE = re.compile(r"(?<!\w)(an?)(\s+[\"“'‘(]?)$", re.IGNORECASE)
 _SPELT_OUT = re.compile(r"[A-Z]{2,}(?![a-z])")  # said letter by letter: an LGBT group
 
@@ -57,8 +58,9 @@ def cleaned(text: str) -> str:
     >>> cleaned("g\\u200bay cafe\\u0301") == "gay café"
     True
     """
-    composed = unicodedata.normalize("NFC", text) if not text.isascii() else text
-    return _INVISIBLE.sub("", composed)
+    if text.isascii():
+        return text
+    return _INVISIBLE.sub("", unicodedata.normalize("NFC", text)).translate(_WIDE)
 
 
 def any_of(words: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from evenhand.variations import Variations
 
 __all__ = ["TokenSwap"]
 
+_TOGETHER = frozenset(["elderly", "deaf", "blind", "old", "young", "paralyzed"])  # "the deaf" are several
 _GAP, _WORD = re.compile(r"\s+"), re.compile(r"\w+")
 
 
@@ -148,7 +150,16 @@ class TokenSwap:
             if form == "adjective" and not left:
                 form = _form_here(text, match.start(), match.end())
             found.append(Site(match.start(), match.end(), match.group(), (token, form), left))
-        return found
+        if self.everywhere:
+            return found
+        return [self._alone(text, site, after) for site, after in zip(found, [*found[1:], None])]
+
+    def _alone(self, text: str, site: Site, after: Site | None) -> Site:
+        """Of two tokens of a kind in a row the second is swapped: "an elderly Mexican man" -> "an elderly gay man"."""
+        if site.left or after is None or after.left or text[site.end : after.start].strip():
+            return site
+        alike = self._category[site.kind[0]] == self._category[after.kind[0]]
+        return replace(site, left="another follows") if alike else site
 
     def _left(self, text: str, match: re.Match[str], token: int, form: str) -> str:
         name = self.tokens[token].lower()
@@ -188,6 +199,8 @@ class TokenSwap:
         for site in sites:
             said = self._neutral(text, site) if other is None else self._written(text, site, other)
             before, end = text[end : site.start], site.end
+            if said.endswith("'s"):
+                end += 1  # the apostrophe of the plural is in it
             if said:
                 pieces += [with_article(before, said), said]
                 continue
@@ -202,11 +215,16 @@ class TokenSwap:
         new, old = self._forms[other], self._forms[token]
         word = str(getattr(new, form))
         said = site.said
+        if form == "plural" and not word.endswith("s") and re.match(r"['’](?!\w)", text[site.end :]):
+            word += "'s"  # muslims' rights -> deaf people's rights
         if said.islower():
             return capitalised(word) if new.proper and not old.proper and not text.islower() else word
-        if not said.isupper() or old.adjective.lower().startswith("lgbt"):
+        spelt_out = old.adjective.lower().startswith("lgbt")
+        if not said.isupper() or spelt_out:
             if new.proper:
                 return capitalised(word)
+            if spelt_out:
+                return word if _within(text, site) else word[:1].upper() + word[1:]
             if old.proper and _within(text, site):
                 return word  # "the Muslim man" -> "the gay man"
         return like_case(word, said)
@@ -243,14 +261,19 @@ def _form_here(text: str, start: int, end: int) -> str:
     )
     if before is None:
         return "adjective"
+    if re.match(r"['’]s\b", text[end : end + 4]):
+        return "noun"
     after = re.match(r"\s+([\w'’]+)", text[end : end + 24])
-    ends = after is None or after[1].lower() in words_of("not_after_possessive")
+    acts = after is not None and (after[1].lower() in words_of("verbs") or after[1].endswith("ed"))
+    ends = after is None or acts or after[1].lower() in words_of("not_after_possessive")
     if not ends:
         return "adjective"
     article, verb = before[1].lower(), "" if after is None else after[1].lower()
     if article not in ("the", "some", "no", "that", "this"):
         return "noun"
-    return "plural" if article == "the" and verb in ("are", "were", "have", "do", "who") else "adjective"
+    if article == "the" and (verb in ("are", "were", "have", "do", "who") or text[start:end].lower() in _TOGETHER):
+        return "plural"
+    return "noun" if acts else "adjective"
 
 
 def _checked(tokens: Iterable[str], where: str = "") -> list[str]:

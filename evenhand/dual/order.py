@@ -33,7 +33,8 @@ def row_keys(x: Any, unitless: bool = False) -> pd.Series:
         largest = np.nanmax(np.where(np.isfinite(numbers), np.abs(numbers), 0.0), axis=0, initial=0.0)
         numbers = numbers / np.where(largest > 0, largest, 1.0)
     mantissa, exponent = np.frexp(numbers)
-    frame[numeric] = np.ldexp(np.round(mantissa * 2**30), exponent) + 0.0  # nine digits, in any unit
+    with np.errstate(over="ignore"):  # of what is nearly infinite
+        frame[numeric] = np.ldexp(np.round(mantissa * 2**30), exponent) + 0.0  # nine digits, in any unit
     return pd.util.hash_pandas_object(frame, index=False)
 
 
@@ -46,6 +47,13 @@ def seed_of(x: Any) -> int:
 def shuffled(n: int, seed: int) -> NDArray[np.intp]:
     """The positions 0 .. n-1 in random order."""
     return np.random.default_rng(seed).permutation(n).astype(np.intp)
+
+
+def own_order(x: Any, seed: int = 0) -> NDArray[np.intp]:
+    """The positions of all rows in a random order that the rows give themselves: the same people come in the same
+    order, however they were sorted and in whatever units."""
+    by_value = np.argsort(row_keys(x, unitless=True).to_numpy(dtype=np.uint64), kind="stable")
+    return by_value[shuffled(len(by_value), (seed_of(x) + seed) % 2**64)]
 
 
 def in_own_order(values: ArrayLike) -> NDArray[np.float64]:

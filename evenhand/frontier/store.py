@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from evenhand.atomic import whole_file, write_whole
+from evenhand.training import checkpoints
 
 
 class Store:
@@ -44,6 +45,13 @@ class Store:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
 
+    def checkpoint(self, key: str) -> Path | None:
+        """Where a model in flight may keep its state; None where nothing is kept."""
+        if self.directory is None:
+            return None
+        self.directory.mkdir(parents=True, exist_ok=True)
+        return self.directory / f"{key}.checkpoint"
+
     def save(self, key: str, record: dict[str, Any], module: nn.Module | None) -> None:
         """Weights first, the record last: a record on disk means that the model is complete."""
         if self.directory is None:
@@ -54,6 +62,7 @@ class Store:
             with whole_file(self.directory / f"{key}.npz") as file:
                 np.savez(file, **arrays)
         write_whole(self.directory / f"{key}.json", json.dumps(record, indent=1, default=_plain).encode())
+        checkpoints.remove(self.directory / f"{key}.checkpoint")
 
 
 def _plain(value: Any) -> Any:

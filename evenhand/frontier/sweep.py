@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ def frontier(
     n_jobs: processes, as in joblib, one thread each. A backend registered with joblib (Dask, Ray, Spark) takes the
         work with ``joblib.parallel_config("dask")``, unchanged.
     directory: where each finished model is kept, scores and weights; a sweep that was stopped, even by a kill, goes
-        on from there and loses at most the models in flight.
+        on from there; models in flight go on from their last twentieth, if random_state is given.
     chain: so many neighbours in the sweep start one from another, from small rho to large, with ``warm_share`` of the
         steps; each chain begins anew. 1 trains every model from its own start. The models do not depend on n_jobs.
 
@@ -127,6 +128,7 @@ def train_chain(
             if record is None:
                 model = clone(estimator).set_params(**task.params)
                 _warm_start(model, previous, *train, warm_share)
+                _survives(model, store.checkpoint(task.key))
                 started = time.process_time()
                 model.fit(*train)
                 module, lam = getattr(model, "module_", None), getattr(model, "lam_", None)
@@ -140,6 +142,13 @@ def train_chain(
             previous = None if weights is None else (weights, record["lam"])
             records.append({**record, "params": task.params})
     return records
+
+
+def _survives(model: Any, checkpoint: Path | None) -> None:
+    """Let a model that can go on from where it was killed; one without a seed would be another run."""
+    fixed = getattr(model, "random_state", None) is not None
+    if checkpoint is not None and fixed and hasattr(model, "checkpoint_to"):
+        model.checkpoint_to(checkpoint)
 
 
 def _warm_start(

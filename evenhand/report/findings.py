@@ -124,9 +124,7 @@ class Findings:
     @property
     def collapsed(self) -> bool:
         """Whether the fair model hardly tells people apart: fairness by saying nothing."""
-        if self.regression:
-            return bool(self.fair["r2"] < 0.05)
-        return bool(self.fair["auc"] is None or self.fair["auc"] < 0.55)
+        return collapsed(self.fair)
 
     @property
     def cost(self) -> str:
@@ -325,14 +323,21 @@ class Findings:
         return list(dict.fromkeys(name for name in order if name in used))[:most]
 
 
+def collapsed(m: dict[str, Any]) -> bool:
+    """Whether the scores of a model hardly tell people apart, by what was measured on held-out people."""
+    if "r2" in m:
+        return bool(m["r2"] < 0.05)
+    return bool(m["auc"] is None or m["auc"] < 0.55)
+
+
 def line_of(m: dict[str, Any]) -> dict[str, str]:
     """One model in a line of a table: head -> cell."""
     if "r2" in m:
-        line = {"R2": f"{m['r2']:.3f}", "mean error": f"{m['mae']:.4g}"}
+        line = {"R2": f"{m['r2']:.3f}", "abs. error": f"{m['mae']:.4g}"}
     else:
         line = {
             "bal. acc.": f"{m['balanced_accuracy']:.3f}",
-            "AUC": f"{m['auc']:.3f}",
+            "AUC": "-" if m["auc"] is None else f"{m['auc']:.3f}",
             "log loss": f"{m['log_loss']:.3f}",
         }
     line |= {f"% change by {q}": f"{100 * c['share']:.1f}" for q, c in m["changed"].items()}

@@ -53,6 +53,8 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
     certificate = findings["certificate"]
     sentence = certificate.get("statement") or f"No certificate: {certificate['refused']}"
     parts += ["<h2>Certificate</h2>", f"<p>{_said(sentence)}</p>"]
+    if certificate.get("worst"):
+        parts.append(f"<p>{_said(certificate['worst']['statement'])}</p>")
     parts += ["<h2>The worst version of a text</h2>", _versions(worst)]
     terms = models.get("fair", {}).get("terms") or []
     if terms:

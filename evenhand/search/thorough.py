@@ -14,6 +14,7 @@ from evenhand.domain import FreeBox
 from evenhand.dual.pool import Pool
 from evenhand.search.attack import Attack
 from evenhand.search.climbs import along_free, climb, jump, worth
+from evenhand.search.roaming import roam
 from evenhand.search.starts import starts
 from evenhand.search.sweeps import sweep
 
@@ -21,6 +22,7 @@ __all__ = ["Attack", "candidates", "plan"]
 
 NUMBERS_AT_ONCE = 2**24  # of candidates: how many people are searched together
 PLANNED_ON = 64  # tuning rows
+ROAMS_FROM = 4.0  # effort at which far places are climbed from as well
 KEPT_AT = (0.0, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0, torch.inf)  # times lam: where the best is kept
 
 
@@ -150,6 +152,8 @@ def _search(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> _Found:
     found.add(_uphill(attack, found, torch.cat(first, 1), lam, steps))
     if attack.discrete and lam < torch.inf:
         found.add(_through_hull(attack, found, lam, steps))
+    if attack.effort >= ROAMS_FROM and attack.differentiable and lam < torch.inf:
+        found.add(roam(attack, x, h_x, lam))
     found.add(_uphill(attack, found, found.best(lam, 3), lam, 2 * steps))
     found.add(_uphill(attack, found, found.best(lam, 1), lam, 3 * steps))
     for price in lams[:-1]:

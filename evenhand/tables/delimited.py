@@ -18,7 +18,7 @@ import pandas as pd
 from evenhand.tables.errors import TableError
 
 MISSING = ["?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "-", "#N/A", ""]
-SEPARATORS = [",", ";", "\t", "|"]
+SEPARATORS = [",", ";", "\t", "|", " "]  # spaces only where nothing else splits the lines
 LEADING_ZERO = re.compile(r"^0\d+$")  # a code such as 01307, not a number
 _DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d+,\d+\s*$")
 _DECIMAL_POINT = re.compile(r"^\s*[-+]?\d+\.\d+\s*$")
@@ -129,6 +129,8 @@ def _separator(lines: list[str], path: Path) -> str:
     """The separator that splits the first lines into the same number of fields, the more the better."""
     best, found = 1, None
     for sep in SEPARATORS:
+        if sep == " " and found is not None:
+            break
         widths = [len(row) for row in csv.reader(lines, delimiter=sep, skipinitialspace=True) if row]
         if not widths:
             continue
@@ -176,4 +178,4 @@ def _decimal(lines: list[str], sep: str) -> str:
 
 
 def _named(sep: str) -> str:
-    return {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}.get(sep, repr(sep))
+    return {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "spaces"}.get(sep, repr(sep))

@@ -15,9 +15,10 @@ from evenhand.tables.errors import TableError
 
 MISSING_CATEGORY = "(missing)"
 MAX_CATEGORIES = 30  # rarer ones share a column
-IGNORED = "you asked for it"
+IGNORED, CONSTANT, EMPTY = "you asked for it", "constant: the same value in every row", "every value is missing"
 SAMPLE = 2000  # values looked at to recognise dates, addresses and the like
 USED = ("number", "binary", "category")
+LARGEST = 1e37  # a number beyond it is no measurement, and float32 ends at 3e38
 
 _DATE_LIKE = re.compile(
     r"^\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}[-. ]?[A-Za-z]{3,9}[-. ,]*\d{2,4}|[A-Za-z]{3,9}\.? \d{1,2},? \d{4})"
@@ -32,6 +33,11 @@ _NAME_OF_NAMES = re.compile(
 )
 _NAME_OF_PHONES = re.compile(r"(^|[ _.-])(phone|telephone|tel|mobile|fax|cell)(?=$|[ _.-])")
 _NAME_OF_PLACES = re.compile(r"(^|[ _.-])(address|addr|street)(?=$|[ _.-]|\d)")
+_NAME_OF_CODES = re.compile(r"(^|[ _.-])((re|zip|post|postal)?codes?|zip|postcodes?)($|[ _.-])")
+_NAME_OF_WEIGHTS = re.compile(
+    r"(^|[ _.-])(instance|sample|sampling|survey|person|household|case|final|frequency|replicate)[ _.-]?"
+    r"(weights?|weighting|wt|wgt)$|^(fnlwgt|perwt|hhwt|pwgtp|wgtp|marsupwt)$"
+)
 _NAME_OF_IDS = re.compile(r"(^|[ _.-])(ids?|uuid|guid|ssn|nr|number|key|index|idx|case|ref|account|iban|passport)$")
 
 
@@ -45,6 +51,11 @@ class Column:
     note: str = ""
     personal: bool = False
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether it was left out by a guess, which the user may know better."""
+        return self.kind == "dropped" and self.note not in (IGNORED, CONSTANT, EMPTY)
+
 
 def infer(
     values: pd.Series, name: str, sensitive: bool = False, keep_dates: bool = False, keep: bool = False
@@ -54,19 +65,22 @@ def infer(
     n_missing = len(values) - len(present)
     missing = f"{n_missing:,} missing ({n_missing / len(values):.0%})" if n_missing else ""
     if len(present) == 0:
-        return Column(name, "dropped", "every value is missing")
+        return Column(name, "dropped", EMPTY)
     trusted = sensitive or keep
     if pd.api.types.is_datetime64_any_dtype(values):
         return Column(name, "number", "date as days") if keep_dates else Column(name, "date", "a date")
     distinct = int(present.nunique())
+    if distinct == 1 and n_missing:  # "yes" or nothing: a common way to write a yes
+        return Column(name, "binary", f"one value or none: {missing}")
     if distinct == 1:
-        return Column(name, "dropped", "constant: the same value in every row")
+        return Column(name, "dropped", CONSTANT)
     if pd.api.types.is_bool_dtype(present) or (distinct == 2 and not n_missing):
         return Column(name, "binary", missing)
     if pd.api.types.is_numeric_dtype(values):
-        if sensitive and distinct <= 10:
-            return Column(name, "category", missing)
-        return (None if trusted else _numbered(present, name, distinct)) or Column(name, "number", missing)
+        if (sensitive and distinct <= 10) or _coded(present, name, distinct):
+            return Column(name, "category", _of_many(distinct, missing))
+        found = None if trusted else _numbered(present, name, distinct)
+        return found or Column(name, "number", _beyond(present) or missing)
     texts = present.map(text_of)
     sample = texts.iloc[:: max(1, len(texts) // SAMPLE)]
     if not sensitive and _share(sample, _DATE_LIKE) > 0.95 and parsed_dates(sample).notna().mean() > 0.95:
@@ -83,15 +97,31 @@ def infer(
     if distinct > 50 and distinct > 0.9 * len(present) and not trusted:
         note = f"{distinct:,} different texts in {len(present):,} rows: an identifier or free text"
         return Column(name, "dropped", note, personal=True)
-    if distinct > MAX_CATEGORIES:
-        note = f"{distinct:,} categories, the {MAX_CATEGORIES - 1} most frequent kept apart"
-        return Column(name, "category", f"{note}; {missing}" if missing else note)
-    return Column(name, "category", missing)
+    return Column(name, "category", _of_many(distinct, missing))
+
+
+def _of_many(distinct: int, missing: str) -> str:
+    """What is noted of a category: that rare ones share a column, and how many are missing."""
+    notes = [f"{distinct:,} categories, the {MAX_CATEGORIES - 1} most frequent kept apart"]
+    return "; ".join([*(notes if distinct > MAX_CATEGORIES else []), *([missing] if missing else [])])
+
+
+def _coded(present: pd.Series, name: str, distinct: int) -> bool:
+    """Whole numbers that are called codes: 3 is no more than 2, it is another thing."""
+    return bool(_NAME_OF_CODES.search(_words(name))) and distinct <= len(present) / 2 and bool((present % 1 == 0).all())
+
+
+def _beyond(present: pd.Series) -> str:
+    """What is noted of numbers that are none."""
+    count = int((present.astype(np.float64).abs() > LARGEST).sum())
+    return f"{count:,} values that are infinite or beyond {LARGEST:g} count as missing" if count else ""
 
 
 def _numbered(present: pd.Series, name: str, distinct: int) -> Column | None:
-    """Numbers that name rows instead of measuring them: every row its own, in any order."""
+    """Numbers that name rows instead of measuring them (every row its own, in any order), or that count people."""
     n = len(present)
+    if _NAME_OF_WEIGHTS.search(_words(name)):
+        return Column(name, "dropped", "by its name it says how many people a row stands for, nothing about them")
     if n <= 50 or not bool((present % 1 == 0).all()):
         return None
     dense = float(present.max()) - float(present.min()) < 3 * n
@@ -140,7 +170,7 @@ def numbers_of(values: pd.Series, name: str) -> pd.Series:
     if pd.api.types.is_datetime64_any_dtype(values):
         return _days(values)
     if pd.api.types.is_numeric_dtype(values):
-        return values.astype(np.float64).replace([np.inf, -np.inf], np.nan)
+        return _measured(values)
     numbers = pd.to_numeric(values, errors="coerce")
     texts = int(values.notna().sum() - numbers.notna().sum())
     if numbers.notna().sum() == 0 and texts:  # a date that was asked to be kept
@@ -153,7 +183,13 @@ def numbers_of(values: pd.Series, name: str) -> pd.Series:
             "mend it, or "
             "train again with this column as it is now"
         )
-    return numbers.astype(np.float64).replace([np.inf, -np.inf], np.nan)
+    return _measured(numbers)
+
+
+def _measured(numbers: pd.Series) -> pd.Series:
+    """Infinite and absurdly large numbers are missing."""
+    values = numbers.astype(np.float64)
+    return values.where(values.abs() <= LARGEST)
 
 
 def categories_of(values: pd.Series) -> pd.Series:

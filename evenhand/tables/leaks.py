@@ -1,7 +1,9 @@
-"""Columns that give the target away by themselves: usually written down after the outcome was known."""
+"""Columns that should not be there: those that give the target away by themselves, usually written down after the
+outcome was known, and sensitive columns under another name."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,19 @@ def leaks(schema: Schema, clean: pd.DataFrame, y: NDArray[Any]) -> dict[str, flo
         score = min(_alone(x, y, half, schema.regression), _alone(x, y, ~half, schema.regression))
         if score >= ALONE:
             found[column.name] = score
+    return found
+
+
+def copies(schema: Schema, clean: pd.DataFrame, keep: Sequence[str] = ()) -> dict[str, str]:
+    """name -> why, for columns that say exactly what a sensitive one says, such as race_code beside race."""
+    found = {}
+    for column in schema.known:
+        if column.name in schema.sensitive or column.name in keep:
+            continue
+        for name in schema.sensitive:
+            pairs = clean[[column.name, name]].drop_duplicates()
+            if len(pairs) == pairs[column.name].nunique(dropna=False) == pairs[name].nunique(dropna=False) > 1:
+                found[column.name] = f"it is the sensitive column {name!r} in other words: each value stands for one"
     return found
 
 

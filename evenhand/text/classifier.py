@@ -27,7 +27,9 @@ from evenhand.variations import Variations
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
-RHOS = {"sensei": (0.3, 1.0), "clp": (0.3, 1.0), "sensr": (0.0,), "plain": (0.0,)}
+RHOS = {"sensei": (0.1, 0.3), "clp": (0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}
+SEVERAL = {**RHOS, "sensei": (10.0, 30.0), "clp": (10.0, 30.0)}  # d_Y is a mean over the classes, of which few move
+EVERY = 4  # worst cases are looked for of each fourth text of a batch
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,13 +62,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         mentions: tuple[Sequence[str], Any] | None = None,
         rho: float | str = "auto",
-        eps: float = 1.0,
+        eps: float = 0.3,
         k: int = 25,
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
         lr: float = 1e-3,
-        max_accuracy_loss: float = 0.01,
+        max_accuracy_loss: float = 0.002,
         validation_fraction: float = 0.2,
         random_state: int = 0,
         progress: bool = False,
@@ -102,7 +104,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         train = self._with_mentions(x[fit], codes[fit])
         self.fair_metric_ = self._metric(seen)
         plain = self._net("plain", 0.0).fit(*train)
-        rhos = RHOS[self.method] if self.rho == "auto" else (float(self.rho),)
+        tried_rhos = RHOS if len(self.classes_) == 2 else SEVERAL
+        rhos = tried_rhos[self.method] if self.rho == "auto" else (float(self.rho),)
         tried: list[tuple[dict[str, float], Any]] = []
         for rho in rhos:
             net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit])
@@ -198,9 +201,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "random_state": self.random_state,
             "progress": self.progress,
         }
-        search = GradientSearch(subspace_step=0.5, subspace_steps=5, full_steps=int(self.eps > 0))
+        search = GradientSearch(subspace_step=0.5, subspace_steps=3, full_steps=int(self.eps > 0))
         if method == "sensei":
-            return SenSeIClassifier(self.fair_metric_, rho=rho, eps=self.eps, bounds=None, search=search, **common)
+            return SenSeIClassifier(
+                self.fair_metric_, rho=rho, eps=self.eps, bounds=None, search=search, every=EVERY, **common
+            )
         if method == "sensr":
             return SenSRClassifier(self.fair_metric_, eps=0.0, bounds=None, search=search, **common)
         return CLPClassifier(rho=rho, **common) if method == "clp" else ERMClassifier(**common)

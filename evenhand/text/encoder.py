@@ -6,10 +6,8 @@ Any function `list[str] -> array (n, d)` can stand in for it wherever the librar
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.atomic import write_whole
 from evenhand.counterfactuals.texts import as_texts
+from evenhand.text.cache import VectorCache
 
 __all__ = ["SentenceEncoder", "cache_directory"]
 
@@ -34,7 +32,9 @@ class SentenceEncoder:
     cache: a directory, None for `cache_directory()`, or False to keep nothing. Vectors are stored by the hash of the
         text, below the hash of the model's weights and settings: a second run encodes nothing and another model
         never sees them. Work is saved every `save_every` texts, each file complete or not there at all, so an
-        interrupted run goes on where it stopped.
+        interrupted run goes on where it stopped. They are mapped, not read: memory holds the keys only.
+    cache_bytes: what all vectors in the cache may need on the disk, of all models together; those that have not been
+        asked for the longest time go first. None: no limit.
     progress: a bar on a terminal while encoding.
 
     Texts that are the same to the model (repeated, or equal after the cut at `max_length`, or in their word pieces:
@@ -48,6 +48,7 @@ class SentenceEncoder:
         max_length: int | None = None,
         batch_size: int = 32,
         cache: str | os.PathLike[str] | bool | None = None,
+        cache_bytes: int | None = 20 * 2**30,
         save_every: int = 2048,
         progress: bool = True,
         device: str | None = None,
@@ -62,7 +63,7 @@ class SentenceEncoder:
         self.save_every = save_every
         self.progress = progress
         self.encoded = 0
-        self.device, self.cache = device, cache
+        self.device, self.cache, self.cache_bytes = device, cache, cache_bytes
         self._open(max_length)
 
     def _open(self, max_length: int | None) -> None:
@@ -72,10 +73,11 @@ class SentenceEncoder:
         dimension = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
         self.dimension = int(dimension())
         self.fingerprint = _fingerprint(self.model, self.max_length)
-        self._store: _Store | None = None
+        self._store: VectorCache | None = None
         if self.cache is not False:
             root = cache_directory() if self.cache is None or self.cache is True else Path(self.cache)
-            self._store = _Store(root / "embeddings" / self.fingerprint, self.dimension)
+            folder = root / "embeddings"
+            self._store = VectorCache(folder / self.fingerprint, self.dimension, self.cache_bytes, folder)
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy or a pickle holds the encoder by reference, name and hash: neither its weights nor its cache."""
@@ -98,16 +100,19 @@ class SentenceEncoder:
         """The vectors of the texts: (n, d)."""
         listed = as_texts(texts)
         keys = [_key(text, i) for i, text in enumerate(listed)]
-        known = {} if self._store is None else self._store.vectors
-        missing = {key: text for key, text in zip(keys, listed) if key not in known}
-        new: dict[bytes, Vectors] = {}
+        if self._store is None:
+            out, there = np.empty((len(listed), self.dimension), dtype=np.float32), np.zeros(len(listed), dtype=bool)
+        else:
+            out, there = self._store.read(keys)
+        missing = {key: listed[i] for i, key in enumerate(keys) if not there[i]}
+        rows: dict[bytes, list[int]] = {key: [] for key in missing}
+        for i in np.flatnonzero(~there):
+            rows[keys[i]].append(int(i))
         for some in self._encode(missing):
-            new |= some
+            for key, vector in some.items():
+                out[rows[key]] = vector
             if self._store is not None:
                 self._store.add(some)
-        out = np.empty((len(listed), self.dimension), dtype=np.float32)
-        for i, key in enumerate(keys):
-            out[i] = known[key] if key in known else new[key]
         return out
 
     def _encode(self, missing: dict[bytes, str]) -> Iterator[dict[bytes, Vectors]]:
@@ -164,35 +169,6 @@ def cache_directory() -> Path:
     if os.environ.get("EVENHAND_CACHE"):
         return Path(os.environ["EVENHAND_CACHE"])
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
-
-
-class _Store:
-    """Vectors on disk. A file is named by the hash of its bytes and moved into place when complete."""
-
-    def __init__(self, directory: Path, dimension: int) -> None:
-        self.directory = directory
-        self.vectors: dict[bytes, Vectors] = {}
-        directory.mkdir(parents=True, exist_ok=True)
-        for path in sorted(directory.glob("*.npz")):
-            content = path.read_bytes()
-            if hashlib.sha256(content).hexdigest()[:32] != path.stem:
-                warnings.warn(f"{path} is damaged and is not read; its texts are encoded again", stacklevel=3)
-                continue
-            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-                keys, vectors = stored["keys"], stored["vectors"]
-            if vectors.shape[1] == dimension:
-                self.vectors |= {key.tobytes(): vector for key, vector in zip(keys, vectors)}
-
-    def add(self, some: dict[bytes, Vectors]) -> None:
-        if not some:
-            return
-        keys = np.frombuffer(b"".join(some), dtype=np.uint8).reshape(len(some), -1)
-        vectors = np.stack(list(some.values()))
-        content = io.BytesIO()
-        np.savez(content, keys=keys, vectors=vectors)
-        path = self.directory / f"{hashlib.sha256(content.getvalue()).hexdigest()[:32]}.npz"
-        write_whole(path, content.getvalue())
-        self.vectors |= dict(zip(some, vectors))
 
 
 def _key(text: str, position: int) -> bytes:

@@ -104,6 +104,12 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
         ) from error
 
 
+def remove(path: str | os.PathLike[str]) -> None:
+    """Forget a run that is finished: the checkpoint and the one before it."""
+    for file in (Path(path), previous(Path(path))):
+        file.unlink(missing_ok=True)
+
+
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Fail before the first step rather than at the first checkpoint."""
     target = Path(path)

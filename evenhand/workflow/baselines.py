@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -21,6 +22,7 @@ from evenhand.estimators import (
 from evenhand.estimators.calibration import calibrate
 from evenhand.files import ModelFileError, load, save
 from evenhand.tables.errors import TableError
+from evenhand.training.checkpoints import CheckpointError, remove
 from evenhand.workflow.folder import Folder
 from evenhand.workflow.prepare import Task
 from evenhand.workflow.seen import Seen
@@ -78,7 +80,8 @@ def train_one(
     train = task.parts["train"] if name.startswith("fair") else task.parts["train"].head(BASELINE_ROWS)
     began = time.perf_counter()
     y = train.y if task.schema.regression else task.schema.own(train.y)
-    estimator.fit(view.encode(train), y)
+    checkpoint = folder.path / "stages" / f"{name}.checkpoint"
+    _fit(estimator, view.encode(train), y, checkpoint)
     if not task.schema.regression:
         validation = task.parts["validation"].head(BASELINE_ROWS)
         calibrate(estimator, view.encode(validation), task.schema.own(validation.y), settings.threshold)
@@ -87,7 +90,20 @@ def train_one(
     say(f"{NAMES[name]} trained in {time.perf_counter() - began:.0f} s")
     model = Pipeline([("encode", view.encoder), ("model", estimator)])
     save(model, path, {"schema": view.schema.to_json(), "seen": remembered(task, view).to_json()})
+    remove(checkpoint)
     return Ours(name, model, view)
+
+
+def _fit(estimator: Any, X: Any, y: Any, checkpoint: Path) -> None:
+    """Fit, going on from where a killed run of the same fit was."""
+    if hasattr(estimator, "checkpoint_to"):  # boosted trees are fitted in one go
+        estimator.checkpoint_to(checkpoint)
+    try:
+        estimator.fit(X, y)
+    except CheckpointError as error:
+        raise TableError(
+            f"{error}. Delete {checkpoint} and run the same command again: only this model is trained anew"
+        ) from error
 
 
 def remembered(task: Task, view: View) -> Seen:

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -28,10 +28,21 @@ NEAREST = 5000  # people of the table that the nearest counterpart is looked for
 LARGEST = 1 << 16  # bytes of a question
 
 
+class Answers(Protocol):
+    """What a page asks: what can be filled in, a row of the table, and what a model says."""
+
+    page: ClassVar[str]  # a file of workflow/templates
+
+    def form(self) -> dict[str, Any]: ...
+    def row(self, number: int) -> dict[str, Any]: ...
+    def ask(self, person: dict[str, Any], name: str) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Explorer:
     """The networks of a run and, if given, a table of people to start from and to compare with."""
 
+    page: ClassVar[str] = "explore.html"
     models: dict[str, TableModel]
     people: pd.DataFrame | None
     eps: float
@@ -42,7 +53,12 @@ class Explorer:
         folder = Folder(run)
         if not folder.path.is_dir():
             raise TableError(f"{run} is not a folder; give the folder that a run was written to")
-        eps = float(folder.read_json("metrics.json")["settings"]["eps_certified"])
+        try:
+            eps = float(folder.read_json("metrics.json")["settings"]["eps_certified"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TableError(f"{folder.path / 'metrics.json'} does not say how near people were compared") from error
+        if not 0 < eps < np.inf:
+            raise TableError(f"{folder.path / 'metrics.json'} says eps_certified = {eps:g}, which must be positive")
         paths = {name: folder.path / "stages" / f"{name}.evenhand" for name in NAMES}
         models = {name: load_model(path) for name, path in paths.items() if path.exists()}
         models.setdefault("fair", load_model(folder.path))
@@ -63,9 +79,12 @@ class Explorer:
                     columns.setdefault(name, _field(part, transformer, j))
         return {
             "columns": columns,
-            "models": {name: NAMES[name] for name in self.models},
+            "models": {name: NAMES[name] for name in sorted(self.models, key=lambda name: name != "fair")},
             "sensitive": list(self.models["fair"].schema.sensitive),
             "target": self.models["fair"].schema.target,
+            "labels": list(self.models["fair"].schema.labels),
+            "regression": self.models["fair"].schema.regression,
+            "eps": self.eps,
             "rows": 0 if self.people is None else len(self.people),
         }
 
@@ -73,8 +92,10 @@ class Explorer:
         """A person of the table."""
         if self.people is None or not 0 <= number < len(self.people):
             raise TableError(f"there is no row {number}")
-        return {str(k): None if pd.isna(v) else (float(v) if isinstance(v, float | np.floating) else v)
-                for k, v in self.people.iloc[number].items()}  # fmt: skip
+        cells = {str(name): self.people[name].iloc[number] for name in self.people.columns}
+        return {
+            name: None if pd.isna(v) else _short(v) if isinstance(v, np.floating) else v for name, v in cells.items()
+        }
 
     def ask(self, person: dict[str, Any], name: str) -> dict[str, Any]:
         """What one model says of a person, of the nearest one decided otherwise, and of the worst counterpart."""
@@ -88,6 +109,7 @@ class Explorer:
             "nearest": self._nearest(model, own),
             "worst": self._worst(model, own),
             "sees": list(model.columns),
+            "threshold": model.threshold,
         }
 
     def _clean(self, person: dict[str, Any], model: TableModel) -> pd.DataFrame:
@@ -147,10 +169,15 @@ def _field(part: str, transformer: Any, j: int) -> dict[str, Any]:
     """What may be filled in for a column: a number of the range seen in training, or one of the categories."""
     if part == "number":
         seen, fill = transformer.named_steps["clip"], transformer.named_steps["fill"]
-        low, high, start = (float(values[j]) for values in (seen.data_min_, seen.data_max_, fill.statistics_))
+        low, high, start = (_short(values[j]) for values in (seen.data_min_, seen.data_max_, fill.statistics_))
         return {"kind": "number", "low": low, "high": high, "start": start}
     choices = [str(category) for category in transformer.categories_[j]]
     return {"kind": "choice", "choices": choices, "start": choices[0]}
+
+
+def _short(value: Any) -> float:
+    """A float32 as it was written: 30.1, not 30.100000381."""
+    return float(str(np.float32(value)))
 
 
 def _differences(own: pd.DataFrame, other: pd.DataFrame) -> dict[str, list[str]]:
@@ -158,10 +185,10 @@ def _differences(own: pd.DataFrame, other: pd.DataFrame) -> dict[str, list[str]]
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def serve(explorer: Explorer, port: int = 0) -> ThreadingHTTPServer:
+def serve(explorer: Answers, port: int = 0) -> ThreadingHTTPServer:
     """A server on 127.0.0.1 that answers questions; call ``serve_forever`` on it."""
     lock = Lock()
-    page = files("evenhand.workflow").joinpath("templates", "explore.html").read_bytes()
+    page = files("evenhand.workflow").joinpath("templates", explorer.page).read_bytes()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -173,7 +200,8 @@ def serve(explorer: Explorer, port: int = 0) -> ThreadingHTTPServer:
                 self._send(404, b"", "text/plain")
 
         def do_POST(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
+            said = self.headers.get("Content-Length") or "0"
+            length = int(said) if said.isdecimal() else LARGEST + 1
             own = self.headers.get("Host", "").split(":")[0] in ("127.0.0.1", "localhost")  # no page elsewhere may ask
             if not own or length > LARGEST or self.headers.get("Content-Type") != "application/json":
                 self._send(400, b"{}", "application/json")

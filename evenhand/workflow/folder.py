@@ -91,7 +91,7 @@ class Folder:
         if path.exists():
             try:
                 return json.loads(path.read_text("utf-8"))
-            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            except (ValueError, RecursionError) as error:
                 raise TableError(
                     f"{path} is damaged ({error}). Delete it and run the same command again: only this stage "
                     "is done anew"
@@ -116,7 +116,7 @@ class Folder:
             raise TableError(f"{self.path} has no {name}: it is not the folder of a finished run")
         try:
             return json.loads(path.read_text("utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise TableError(f"{path} is damaged: {error}") from error
 
     def _clear_stages(self) -> None:

@@ -19,7 +19,7 @@ from evenhand.tables.encoder import encode, encoded_names, make_encoder, positio
 from evenhand.tables.errors import TableError, find_column
 from evenhand.tables.kinds import MISSING_CATEGORY, USED, Column, infer, numbers_of, text_of
 from evenhand.tables.schema import Schema
-from evenhand.workflow.similarity import Proxy, check_free_share, free_share, learn_proxy, metric_of
+from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, metric_of, teaches
 from evenhand.workflow.views import View, people_box
 
 
@@ -202,14 +202,12 @@ def make_ready(foreign: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], 
     places = positions(encoder)
     free = [p for name in schema.sensitive for p in places[name]]
     metric = metric_of(X.shape[1], free, proxies)
-    share = free_share(metric, X)
+    share, warning = check_free(metric, X)
     low, high = data_bounds(torch.tensor(X.to_numpy(dtype=np.float32)))
     view = View(schema, encoder, metric, people_box(schema, encoder, low, high))
     rest = {name: frame[name].iloc[0] for name in taken if name not in view.columns}
     model = Pipeline([("encode", encoder), ("model", Decoding(foreign, cells_of(schema, encoder, frame), rest))])
-    return Ready(
-        model, view, clean, foreign, tuple(proxies), share, check_free_share(share, proxies) if proxies else None
-    )
+    return Ready(model, view, clean, foreign, tuple(proxies), share, warning)
 
 
 def _proxies(encoder: Any, X: pd.DataFrame, clean: pd.DataFrame, wanted: Sequence[str]) -> list[Proxy]:
@@ -218,6 +216,8 @@ def _proxies(encoder: Any, X: pd.DataFrame, clean: pd.DataFrame, wanted: Sequenc
     places = positions(encoder)
     found = []
     for name in wanted:
+        if not teaches(clean[name][half]):
+            continue
         others = [p for p in range(X.shape[1]) if p not in places.get(name, [])]
         one = learn_proxy(name, X[half], clean[name][half], others, X[~half], clean[name][~half])
         if one.surely:

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.evaluation import tpr_gaps
-from evenhand.workflow.measures import Z, mean_interval, wilson
+from evenhand.workflow.measures import SMALLEST, Z, mean_interval, wilson
 
-SMALLEST = 30  # people; a smaller group is listed and takes part in no comparison
 SMALLEST_CLASS = 10  # people of one class in a group, for a gap between groups
 
 Codes = NDArray[np.int64]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from evenhand.audit import Audit, audit
 from evenhand.certify.certify import certify
 from evenhand.headline import Bracketed
 from evenhand.output_distances import mean_squared_logits, squared_error
+from evenhand.tables.encoder import encode
 from evenhand.workflow.groups import group_errors, group_rates
 from evenhand.workflow.measures import difference, of_classes, of_quantities, thresholds
 from evenhand.workflow.prepare import Task
@@ -112,7 +115,10 @@ def _found(number: Bracketed | None) -> float | None:
 
 
 def pairs(found: Audit, model: Trained, frame: pd.DataFrame, task: Task, k: int = 20) -> list[dict[str, Any]]:
-    """People and similar people (d_X at most eps) with the most different results, in the user's own units."""
+    """People and similar people (d_X at most eps) with the most different results, in the user's own units.
+
+    The other person is one who could stand in the table (whole numbers stay whole, prices keep two decimals), so d_X is
+    measured again, and whoever is no longer similar is not listed."""
     listed = found.pairs(50)
     listed = listed[listed["d_X"] <= found.eps]
     people = []
@@ -123,10 +129,16 @@ def pairs(found: Audit, model: Trained, frame: pd.DataFrame, task: Task, k: int 
             if f"{name} (worst)" in listed.columns and not _same(line[name], line[f"{name} (worst)"]):
                 value = line[f"{name} (worst)"]
                 other[name] = _rounded(value, task, name) if task.schema.kind(name) == "number" else str(value)
-        person = compared(model, own, other, task.schema)
-        if person["changed"]:
-            people.append({"row": str(row), "d_x": float(line["d_X"]), "d_y": float(line["d_Y"]), **person})
+        person, d_x = compared(model, own, other, task.schema), _distance(model, own, other)
+        if person["changed"] and d_x <= found.eps:
+            people.append({"row": str(row), "d_x": d_x, "d_y": float(line["d_Y"]), **person})
     return people[:k]
+
+
+def _distance(model: Trained, own: pd.DataFrame, other: pd.DataFrame) -> float:
+    """d_X of two people of the table."""
+    x = torch.tensor(encode(model.view.encoder, pd.concat([own, other])).to_numpy(dtype=np.float64))
+    return float(model.view.fair_metric.matching(x).cost(x[1:] - x[:1]).item())
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -136,9 +148,12 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _rounded(value: Any, task: Task, name: str) -> np.float32:
-    """A possible number: whole where the column is whole."""
-    known = task.parts["train"].frame[name].dropna()
-    return np.float32(round(float(value)) if bool((known % 1 == 0).all()) else value)
+    """A possible number: with as many decimals as the column has, at most four."""
+    known = task.parts["train"].frame[name].dropna().head(2000).to_numpy(dtype=np.float64)
+    for decimals in range(5):
+        if np.allclose(known, known.round(decimals), rtol=1e-6, atol=0.0):
+            return np.float32(round(float(value), decimals))
+    return np.float32(value)
 
 
 def example(
@@ -199,6 +214,7 @@ def certificate(task: Task, settings: Settings, model: Trained, held_out: Part, 
             x_train=task.parts["train"].frame[view.columns],
             confidence=settings.confidence,
             output_distance=squared_error if task.schema.regression else mean_squared_logits,
+            progress=seldom(lambda text: say(f"certificate: {text}")),
             **gentle,
         )
     except (ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
@@ -207,6 +223,19 @@ def certificate(task: Task, settings: Settings, model: Trained, held_out: Part, 
     result: dict[str, Any] = json.loads(found.to_json())
     say(result["statement"])
     return result
+
+
+def seldom(say: Say, seconds: float = 15.0) -> Say:
+    """Say a text only if nothing was said for so many seconds: what is quick is silent, what is long shows progress."""
+    last = time.monotonic()
+
+    def told(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= seconds:
+            last = time.monotonic()
+            say(text)
+
+    return told
 
 
 def how_many(asked: int | None, most: int, least: int, d: int) -> int:

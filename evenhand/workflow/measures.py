@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 
 Z = 1.959964  # 95 %
 BINS = 10
+SMALLEST = 30  # people; a smaller group is listed and takes part in no comparison
 THRESHOLDS = np.round(np.linspace(0.02, 0.98, 49), 2)
 
 Array = NDArray[np.float64]
@@ -117,8 +118,9 @@ def calibration_error(happened: NDArray[np.bool_], p: Array) -> float:
 
 
 def thresholds(y: NDArray[np.int64], p: Array, groups: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """What deciding from each probability of the second class on would give: accuracy, errors, rates of groups."""
+    """What deciding from each probability of the second class on gives: accuracy, errors, rates of large groups."""
     rows = []
+    large = {n: [g for g in np.unique(group) if (group == g).sum() >= SMALLEST] for n, group in groups.items()}
     for t in THRESHOLDS:
         chosen = p >= t
         right = (chosen == (y == 1)).astype(float)
@@ -131,7 +133,7 @@ def thresholds(y: NDArray[np.int64], p: Array, groups: dict[str, NDArray[Any]]) 
                 "false_positives": _rate(chosen, y == 0)["rate"],
                 "false_negatives": _rate(~chosen, y == 1)["rate"],
                 "by_group": {
-                    name: {str(g): float(chosen[group == g].mean()) for g in np.unique(group)}
+                    name: {str(g): float(chosen[group == g].mean()) for g in large[name]}
                     for name, group in groups.items()
                 },
             }

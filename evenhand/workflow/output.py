@@ -30,6 +30,8 @@ def write_results(folder: Folder, task: Task, results: Results, made_by: dict[st
     folder.write_json("metrics.json", results.metrics)
     table = pd.DataFrame(results.frontier, columns=["kind", "rho", "accuracy", "unfairness", "front"])
     folder.write_table("frontier.csv", table)
+    parts = [pd.DataFrame({"row": part.frame.index, "part": name}) for name, part in task.parts.items()]
+    folder.write_table("parts.csv", pd.concat(parts))  # rows of the table, in the order in which they are looked at
     if results.certificate is not None:
         folder.write_json("certificate.json", results.certificate)
     folder.write_json("run.json", {**made_by, "date": folder.started, "versions": versions()})
@@ -39,8 +41,17 @@ def write_results(folder: Folder, task: Task, results: Results, made_by: dict[st
 def write_report(folder: Folder, more: Sequence[Section] = ()) -> None:
     """report.html and model_card.md from the files of the folder; ``more`` are sections of one's own."""
     findings = read_findings(folder)
-    folder.write("report.html", render(findings, more).encode())
-    folder.write("model_card.md", model_card(findings).encode())
+    try:
+        page, card = render(findings, more), model_card(findings)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # whatever a file that somebody altered may lead to
+        raise TableError(
+            f"metrics.json, run.json or certificate.json in {folder.path} is not as a finished run writes it "
+            f"({type(error).__name__}: {error}); run the same command again in that folder to write them anew"
+        ) from error
+    folder.write("report.html", page.encode())
+    folder.write("model_card.md", card.encode())
 
 
 def data_hash(path: str | None, frame: pd.DataFrame) -> str:
@@ -62,17 +73,31 @@ def read_findings(folder: Folder) -> Findings:
         raise TableError(f"{path} is not a folder; give the folder that evenhand train wrote")
     metrics, made_by = folder.read_json("metrics.json"), folder.read_json("run.json")
     certificate = folder.read_json("certificate.json") if (path / "certificate.json").exists() else None
-    table: list[dict[str, Any]] = []
-    if (path / "frontier.csv").exists():
-        with (path / "frontier.csv").open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                known = {k: float(row[k]) if row[k] else None for k in ("rho", "accuracy", "unfairness")}
-                kind = row.get("kind", "network")
-                table.append({**known, "kind": kind, "front": row["front"] == "True"})
+    for name, given in (("metrics", metrics), ("run", made_by), ("certificate", certificate or {})):
+        if not isinstance(given, dict):
+            raise TableError(f"{path / f'{name}.json'} is no object; was it written by evenhand train?")
     for name in ("models", "chosen", "reference", "rows", "questions", "directions", "schema", "settings"):
         if name not in metrics:
             raise TableError(f"{path / 'metrics.json'} lacks {name!r}; was it written by evenhand train?")
-    return Findings(metrics, made_by, table, certificate)
+    return Findings(metrics, made_by, _frontier(path / "frontier.csv"), certificate)
+
+
+def _frontier(path: Path) -> list[dict[str, Any]]:
+    """The weights that were tried; none where no file says so."""
+    if not path.exists():
+        return []
+    try:
+        rows = list(csv.DictReader(path.read_text("utf-8").splitlines()))
+        return [
+            {
+                **{k: float(row[k]) if row[k] else None for k in ("rho", "accuracy", "unfairness")},
+                "kind": row.get("kind", "network"),
+                "front": row["front"] == "True",
+            }
+            for row in rows
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise TableError(f"{path} is damaged ({error!r}); was it written by evenhand train?") from error
 
 
 def summary(folder: Folder) -> dict[str, Any]:

@@ -12,12 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from evenhand.dual.order import own_order
 from evenhand.tables.encoder import encode, positions
 from evenhand.tables.errors import TableError
-from evenhand.tables.leaks import leaks
+from evenhand.tables.leaks import copies, leaks
 from evenhand.tables.schema import Schema
 from evenhand.workflow.questions import Flip, flips
-from evenhand.workflow.similarity import Proxy, check_free_share, free_share, learn_proxy
+from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, teaches
 from evenhand.workflow.views import Part, View, carry_over, fit_encoder, make_view
 
 MIN_ROWS = 200
@@ -37,7 +38,7 @@ class Task:
     views: dict[str, View]
     own: str
     proxies: tuple[Proxy, ...]
-    free_share: float  # of the differences between people, blind view
+    free_share: float  # of the differences between people, in what the fair model sees
     questions: list[Flip]
     left_out: dict[str, int] = field(default_factory=dict)  # why -> how many rows
     notes: tuple[str, ...] = ()
@@ -89,8 +90,9 @@ def prepare(
     )  # fmt: skip
     frame, left_out = _usable(frame, schema, missing_sensitive)
     clean, y = schema.apply_known(frame), schema.truth(frame)
-    rows = _split(y, schema, seed, None if held_out is None else held_out[frame.index.to_numpy()])
+    rows = _split(frame, y, schema, seed, None if held_out is None else held_out[frame.index.to_numpy()])
     parts = {name: Part(clean.iloc[rows[name]], y[rows[name]]) for name in PARTS}
+    schema = schema.without(copies(schema, parts["train"].frame, keep))
     schema, notes = _without_leaks(schema, parts["train"], keep)
     encoders = {name: fit_encoder(schema.seeing(name == "seeing"), parts["train"]) for name in ("seeing", "blind")}
     own = "seeing" if see_sensitive else "blind"
@@ -105,10 +107,9 @@ def prepare(
         )
         for name, encoder in encoders.items()
     }
-    share = free_share(views["blind"].fair_metric, views["blind"].encode(parts["train"].head(20_000)))
-    warning = check_free_share(share, proxies)
+    share, warning = check_free(views[own].fair_metric, views[own].encode(parts["train"].head(20_000)))
     notes += [warning] if warning else []
-    notes += _unpredicted(schema, proxies, wanted)
+    notes += _unpredicted(parts["train"].head(50_000).frame, proxies, wanted)
     questions = [*flips(schema, parts["train"].frame), *extra_questions]
     return Task(schema, parts, views, own, tuple(proxies), share, questions, left_out, tuple(notes))
 
@@ -137,6 +138,8 @@ def _proxies(
     places = positions(encoder)
     found = []
     for name in wanted:
+        if by_evidence and not teaches(parts["train"].head(50_000).frame[name]):
+            continue
         others = [p for p in range(X.shape[1]) if p not in places.get(name, [])]
         frames = parts["train"].head(50_000).frame, parts["validation"].head(50_000).frame
         one = learn_proxy(name, X, frames[0][name], others, X_new, frames[1][name])
@@ -145,10 +148,12 @@ def _proxies(
     return found
 
 
-def _unpredicted(schema: Schema, proxies: Sequence[Proxy], wanted: Sequence[str]) -> list[str]:
+def _unpredicted(train: pd.DataFrame, proxies: Sequence[Proxy], wanted: Sequence[str]) -> list[str]:
     learned = {proxy.name for proxy in proxies}
     return [
         f"{name!r} cannot be told from the other columns better than by chance, so no difference in them is free for it"
+        if teaches(train[name])
+        else f"{name!r} has one large group only, so nothing can be learned about what gives it away"
         for name in wanted
         if name not in learned
     ]
@@ -199,11 +204,11 @@ def _usable(frame: pd.DataFrame, schema: Schema, missing_sensitive: str) -> tupl
 
 
 def _split(
-    y: NDArray[Any], schema: Schema, seed: int, held_out: NDArray[np.bool_] | None
+    frame: pd.DataFrame, y: NDArray[Any], schema: Schema, seed: int, held_out: NDArray[np.bool_] | None
 ) -> Mapping[str, NDArray[np.intp]]:
     """60 % train, 5 % tuning (for the certificate), 15 % validation (to choose), 20 % held out (for the report); each
-    part in random order, so that nothing depends on how the table was sorted."""
-    layers = np.zeros(len(y), dtype=np.int64) if schema.regression else y
+    part in random order. What is drawn depends on the rows and the seed, not on how the table was sorted: the same
+    people in another order are split in the same way."""
     if not schema.regression:
         counts = np.bincount(y, minlength=len(schema.classes))
         if counts.min() < 10:
@@ -212,11 +217,12 @@ def _split(
                 f"class {label!r} of the target has {counts.min()} rows; each class needs at least 10, so that every "
                 "part of the split holds some. Merge or leave out such classes"
             )
-    every = np.arange(len(y))
+    layers = np.zeros(len(y), dtype=np.int64) if schema.regression else y
     if held_out is None:
-        rest, held = train_test_split(every, test_size=0.2, stratify=layers, random_state=seed)
-    else:
-        rest, held = every[~held_out], every[held_out]
+        every = own_order(frame, seed)
+        rest, held = train_test_split(every, test_size=0.2, stratify=layers[every], random_state=seed)
+    else:  # a published split speaks of row numbers
+        rest, held = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     train, other = train_test_split(rest, test_size=0.25, stratify=layers[rest], random_state=seed)
     validation, tuning = train_test_split(other, test_size=0.25, random_state=seed)
     rng = np.random.default_rng(seed)

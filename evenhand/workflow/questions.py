@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from evenhand.workflow.measures import wilson
 
 MAX_VALUES = 120  # of one column; of more, so many spread over its range
 MAX_VERSIONS = 400  # of one person
+AT_ONCE = 20_000  # rows of one call
 BUDGET = 1_500_000  # versions of people that a model is asked about for one question
 MATERIAL = 0.1  # a quantity counts as changed when it moves by more than this share of the target's spread
 
@@ -74,7 +75,7 @@ def flips(schema: Schema, frame: pd.DataFrame) -> list[Flip]:
             occur[name] = len(every)
             values[name] = [float(v) for v in _spread(every, MAX_VALUES)]
         else:
-            counts = frame[name].value_counts()
+            counts = frame[name].value_counts().sort_index().sort_values(ascending=False, kind="stable")
             occur[name] = len(counts)
             values[name] = [str(v) for v in counts.index[:MAX_VALUES]]
     questions = [Flip(name, {name: values[name]}, occur=occur) for name in schema.sensitive]
@@ -100,22 +101,15 @@ def changed(model: Asked, frame: pd.DataFrame, question: Flip, spread: float | N
     spread: of the target, for a model that predicts a quantity; it counts as changed when it moves by a tenth of that.
     """
     few = frame.iloc[: max(50, BUDGET // question.count)]
-    if not set(question.changes) & set(model.columns):
-        moved = np.zeros(len(few))  # the model does not see these columns: nothing can change
-        different = np.zeros(len(few), dtype=bool)
-    elif spread is not None:
-        values = np.stack([model.codes(version) for version in question.versions(few)], axis=1)
-        moved = np.abs(values - values[:, :1]).max(1)
-        different = moved > MATERIAL * spread
-    else:
-        codes, moved, first = None, np.zeros(len(few)), None
-        different = np.zeros(len(few), dtype=bool)
-        for version in question.versions(few):
-            now, p = model.codes(version), model.probabilities(version)
-            codes = now if codes is None else codes
-            first = p if first is None else first
-            different |= now != codes
-            moved = np.maximum(moved, np.abs(p - first).max(1))
+    moved, different = np.zeros(len(few)), np.zeros(len(few), dtype=bool)
+    if set(question.changes) & set(model.columns):  # otherwise nothing can change
+        own: NDArray[Any] | None = None
+        first: NDArray[Any] | None = None
+        for codes, values in _answers(model, few, question, quantity=spread is not None):
+            own, first = (codes, values) if own is None or first is None else (own, first)
+            moved = np.maximum(moved, np.abs(values - first).max(1))
+            different |= codes != own
+        different = different if spread is None else moved > MATERIAL * spread
     return {
         "share": float(different.mean()),
         "interval": wilson(int(different.sum()), len(few)),
@@ -136,10 +130,7 @@ def most_changed(
         return []
     few = frame.iloc[: max(50, BUDGET // 4 // question.count)]
     versions = list(question.versions(few))
-    if schema.regression:
-        values = np.stack([model.codes(v) for v in versions], axis=1)[..., None]
-    else:
-        values = np.stack([model.probabilities(v) for v in versions], axis=1)
+    values = np.stack([given for _, given in _answers(model, few, question, schema.regression)], axis=1)
     change = np.abs(values - values[:, :1]).max(-1)
     worst = change.argmax(1)
     people = []
@@ -150,6 +141,22 @@ def most_changed(
         people.append({"row": str(few.index[i]), "change": float(change[i, worst[i]]),
                        **compared(model, own, other, schema)})  # fmt: skip
     return people
+
+
+def _answers(
+    model: Asked, frame: pd.DataFrame, question: Flip, quantity: bool
+) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
+    """What the model says of each version: codes (n,) and probabilities (n, K), or the quantity as both. Versions of
+    few people are asked about together: one call costs more than a thousand rows."""
+    together = max(1, AT_ONCE // max(len(frame), 1))
+    versions = question.versions(frame)
+    while block := list(islice(versions, together)):
+        whole = pd.concat(block)
+        codes = model.codes(whole)
+        values = codes[:, None] if quantity else model.probabilities(whole)
+        for i in range(len(block)):
+            part = slice(i * len(frame), (i + 1) * len(frame))
+            yield codes[part], values[part]
 
 
 def compared(model: Asked, own: pd.DataFrame, other: pd.DataFrame, schema: Schema) -> dict[str, Any]:

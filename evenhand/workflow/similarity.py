@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from evenhand.fair_metrics.classifier import AttributeModel, from_classifier
-from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.metric import FairMetric, check_free_share
 from evenhand.tables.errors import TableError
 
 METRIC_ROWS = 50_000  # enough to learn the directions
 TEACHING_GROUP = 20  # a group with fewer rows teaches nothing; it counts with the other small ones
 SMALL = "(small groups)"
-WARN, REFUSE = 1 / 3, 0.9  # share of the differences between people that is declared free
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class Proxy:
     surely: bool
 
 
+def teaches(attribute: pd.Series) -> bool:
+    """Whether there are two groups, or numbers, to learn the difference between."""
+    return len(np.unique(_teaching(_attribute(attribute, attribute))[0])) > 1
+
+
 def learn_proxy(
     name: str, X: pd.DataFrame, attribute: pd.Series, others: Sequence[int], X_new: pd.DataFrame, new: pd.Series
 ) -> Proxy:
@@ -43,12 +48,9 @@ def learn_proxy(
     X, attribute = X.iloc[:METRIC_ROWS], attribute.iloc[:METRIC_ROWS]
     target, wanted = _attribute(attribute, attribute), _attribute(new, attribute)
     known = np.ones(len(wanted), dtype=bool)
+    target, teaching = _teaching(target)
     if target.dtype.kind != "f":
-        teaching = target != SMALL
-        if teaching.sum() <= len(teaching) - _enough(len(teaching)):
-            teaching[:] = True  # together the small groups are large enough
-        X, target = X[teaching], target[teaching]
-        known = np.isin(wanted, np.unique(target))
+        X, known = X[teaching], np.isin(wanted, np.unique(target))
     d = X.shape[1]
     if len(np.unique(target)) < 2:
         raise TableError(
@@ -72,32 +74,18 @@ def metric_of(d: int, free: Sequence[int], proxies: Sequence[Proxy]) -> FairMetr
     return metric
 
 
-def free_share(metric: FairMetric, X: pd.DataFrame) -> float:
-    """Share of the variance between people along the free directions: how much of a difference costs nothing."""
-    x = torch.tensor(X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64))
-    x = x - x.mean(0)
-    whole = x.square().sum()
-    return float(1 - metric.matching(x).cost(x).sum() / whole) if whole > 0 else 0.0
-
-
-def check_free_share(share: float, proxies: Sequence[Proxy]) -> str | None:
-    """Refuses a metric under which almost everybody is alike; a warning where it frees much."""
-    learned = ", ".join(proxy.name for proxy in proxies)
-    if share > REFUSE:
-        raise TableError(
-            f"what predicts {learned} makes up {share:.0%} of all differences between people: nearly "
-            "everybody would count "
-            "as similar to everybody, and a model could only treat all alike. Learn it for fewer attributes, or from "
-            "more columns",
-            "proxy",
-        )
-    if share > WARN:
-        return (
-            f"what predicts {learned} makes up {share:.0%} of all differences between people, and such "
-            "differences count "
-            "as none: make sure that this is meant"
-        )
-    return None
+def check_free(metric: FairMetric, X: pd.DataFrame) -> tuple[float, str | None]:
+    """The share of the difference between people that costs nothing, and a warning where it is much; a metric under
+    which nearly everybody is alike is refused."""
+    rows = np.array(X.iloc[:METRIC_ROWS], dtype=np.float64)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            share = check_free_share(metric, rows)
+        except ValueError as error:
+            raise TableError(f"who counts as similar: {error}", "proxy") from error
+    words = [str(one.message) for one in said if "free directions" in str(one.message)]
+    return share, words[0] if words else None
 
 
 def _attribute(values: pd.Series, teaching: pd.Series) -> NDArray[Any]:
@@ -108,6 +96,14 @@ def _attribute(values: pd.Series, teaching: pd.Series) -> NDArray[Any]:
     large = [str(value) for value in counts[counts >= _enough(len(teaching))].index]
     texts = values.astype(str).to_numpy()
     return np.where(np.isin(texts, large), texts, SMALL).astype(str)
+
+
+def _teaching(target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The values to learn from, and which rows they are: small groups only where together they are large enough."""
+    teaching = np.ones(len(target), dtype=bool)
+    if target.dtype.kind != "f" and (target == SMALL).sum() < _enough(len(target)):
+        teaching = target != SMALL
+    return target[teaching], teaching
 
 
 def _enough(n: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,17 @@ from evenhand.tables.read import TableError
 from evenhand.text import TextClassifier, without_blind
 from evenhand.variations import Variations
 
-__all__ = ["TextRun", "TextTask", "certificate_of", "judge_texts", "swaps_named", "text_task", "train_texts"]
+__all__ = [
+    "TextRun",
+    "TextTask",
+    "certificate_of",
+    "changed_words",
+    "judge_texts",
+    "named_worst",
+    "swaps_named",
+    "text_task",
+    "train_texts",
+]
 
 Say = Callable[[str], None]
 SAMPLE, PASSAGE = 8, 64  # versions of a text, and the words around its token: what encoding them costs
@@ -159,6 +170,7 @@ def train_texts(
             warnings.simplefilter("ignore")
             warning = flags_more(rates["plain"], rates["fair"])
     seen, blind = without_blind(versions.map(fair.features_.transform))
+    certificate = certificate_of(fair, seen, confidence) | {"worst": named_worst(worst["fair"])}
     findings = {
         "models": judged,
         "labels": task.labels,
@@ -169,7 +181,7 @@ def train_texts(
         "choice": fair.choice_,
         "threshold": fair.threshold_,
         "warning": warning,
-        "certificate": certificate_of(fair, seen, confidence),
+        "certificate": certificate,
     }
     return TextRun(fair, findings, worst["fair"])
 
@@ -251,6 +263,29 @@ def certificate_of(model: TextClassifier, vectors: Variations, confidence: float
     }
 
 
+def named_worst(worst: pd.DataFrame) -> dict[str, Any]:
+    """Which version is the worst of all, and which words are the worst ones most often; no text is repeated."""
+    if len(worst) == 0:
+        return {}
+    words = [changed_words(text, version) for text, version in zip(worst["text"], worst["worst_version"])]
+    often = Counter(word.lower() for word in words if word).most_common(3)
+    first = worst.iloc[0]
+    sentence = (
+        f"The worst version of all is that of text {int(first['row'])} with {words[0]!r}: it moves the probabilities "
+        f"by {first['moves_by']:.3f} after calibration"
+        f"{' and changes the decision' if first['decision_changes'] else ''}."
+    )
+    if often:
+        sentence += " Most often the worst is " + ", ".join(f"{w!r} ({n} of {len(words)})" for w, n in often) + "."
+    return {
+        "row": int(first["row"]),
+        "words": words[0],
+        "moves_by": float(first["moves_by"]),
+        "often": dict(often),
+        "statement": sentence,
+    }
+
+
 def _terms(rates: ErrorRates) -> list[dict[str, Any]]:
     """The rates of each term with 95 % intervals; None where no text is there to have one."""
     out = []
@@ -267,3 +302,13 @@ def _terms(rates: ErrorRates) -> list[dict[str, Any]]:
             )
         out.append(row)
     return sorted(out, key=lambda row: -(row["harmless"] + row["harmful"]))
+
+
+def changed_words(text: str, version: str) -> str:
+    """The words of a version that its text does not have, in their order.
+
+    >>> changed_words("my gay friend", "my deaf friend")
+    'deaf'
+    """
+    ours = set(text.split())
+    return " ".join(dict.fromkeys(word.strip(".,;:!?()\"'“”’") for word in version.split() if word not in ours))

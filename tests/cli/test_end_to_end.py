@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,9 @@ import pandas as pd
 import pytest
 
 from evenhand.cli import judge
+from evenhand.workflow import judging
+
+from .conftest import QuickAudit
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ["--steps", "60", "--hidden", "3", "--audit-rows", "12", "--certify-rows", "40", "--trees", "10"]
@@ -128,6 +132,48 @@ def test_a_real_ctrl_c_and_the_same_command_again(tmp_path):
     assert "going on with the run" in again.stderr
     assert plain.stat().st_mtime_ns == made
     assert (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_killed_inside_a_fit_it_goes_on_to_the_same_model(tmp_path, invoke, monkeypatch):
+    """SIGKILL to a real process while the fair model is being trained: the same command ends with the same bytes as one
+    that was left alone. The audits, which come after, are not searched here."""
+    applicants(300).to_csv(tmp_path / "people.csv", index=False)
+    monkeypatch.setattr(judging, "search", lambda model, frame, task, settings: QuickAudit(frame))
+
+    def command(out):
+        options = ["--steps", "400", "--rho", "1", "--hidden", "3", "--audit-rows", "1", "--trees", "1"]
+        options += ["--no-certificate", "--see-sensitive", "--out", str(tmp_path / out)]
+        return ["train", str(tmp_path / "people.csv"), "--target", "approved", "--sensitive", "sex", *options]
+
+    stages = tmp_path / "run" / "stages"
+    started = [sys.executable, "-m", "evenhand", *command("run")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(started, stderr=subprocess.DEVNULL, env=environment, cwd=tmp_path) as process:
+        deadline = time.monotonic() + 900  # a busy machine
+        while not (stages / "fair.checkpoint").exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert not (stages / "fair.evenhand").exists()
+    with zipfile.ZipFile(stages / "fair.checkpoint") as checkpoint:
+        assert 0 < _step(json.loads(checkpoint.read("tree.json"))) < 400  # in the middle of the fit
+    for out in ("run", "alone"):
+        done = invoke(*command(out))
+        assert done.exit_code == 0, done.stderr
+        assert ("going on with the run" in done.stderr) == (out == "run")
+    assert not list(stages.glob("*.checkpoint*"))
+    for name in ("plain", "project", "fair"):
+        made, wanted = ((tmp_path / out / "stages" / f"{name}.evenhand").read_bytes() for out in ("run", "alone"))
+        assert made == wanted
+    said = [json.loads((tmp_path / out / "metrics.json").read_text()) for out in ("run", "alone")]
+    assert said[0]["models"] == said[1]["models"]
+
+
+def _step(tree):
+    """The number behind "step" in the tree of a checkpoint."""
+    pairs = {key: value for key, value in tree["dict"] if isinstance(key, str)}
+    return pairs["step"] if "step" in pairs else _step(pairs["state"])
 
 
 @pytest.fixture(scope="module")

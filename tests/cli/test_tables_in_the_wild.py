@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.tables import read_table
 from evenhand.workflow import judging, load_model
 
 from .conftest import QUICK, QuickAudit
@@ -66,7 +67,27 @@ def contacts():
     return frame.assign(ok=yes).rename(columns={"sex": "sex, as given"}), "ok", "sex, as given"
 
 
-TABLES = {f.__name__: f for f in (recidivism, credit, pay, admissions, contacts)}
+def census():
+    """Codes, "?" for missing, how many people a row stands for, a rare race, text with leading spaces."""
+    frame, yes, rng = base(5)
+    frame = frame.rename(columns={"amount": "wage per hour"})
+    frame["detailed industry recode"] = rng.integers(0, 12, N)
+    frame["migration code"] = np.where(rng.random(N) < 0.5, " ?", " MSA to MSA")
+    frame["instance weight"] = rng.normal(1700, 300, N).round(2)
+    frame["year"] = rng.choice([94, 95], N)
+    frame["race"] = np.where(rng.random(N) < 0.03, " Amer Indian Aleut or Eskimo", " White")
+    return frame.assign(income=np.where(yes, " 50000+.", " - 50000.")), "income", "sex,race"
+
+
+def twins():
+    """Columns of one name, one of them sensitive; the second is another column."""
+    frame, yes, rng = base(6)
+    frame["other amount"], frame["sex again"] = rng.normal(size=N).round(3), frame["sex"]
+    frame["ok"] = yes
+    return frame.set_axis(["amount", "height", "job", "sex", "amount", "sex", "ok"], axis=1), "ok", "sex"
+
+
+TABLES = {f.__name__: f for f in (recidivism, credit, pay, admissions, contacts, census, twins)}
 
 
 @pytest.fixture
@@ -92,6 +113,7 @@ def test_end_to_end(name, go, invoke):
     metrics = json.loads((run / "metrics.json").read_text())
     kinds = {c["name"]: c for c in metrics["columns"]}
     model = load_model(run)
+    frame = read_table(path)
     assert not set(model.columns) & set(model.schema.sensitive)
     needed = frame[list(model.columns)]  # predicting asks for nothing else
     predicted = model.predict(needed)
@@ -120,6 +142,20 @@ def test_end_to_end(name, go, invoke):
         }  # fmt: skip
         assert "@example.org" not in page
         assert set(predicted.tolist()) <= {True, False}
+    if name == "census":
+        used = {c: kinds[c]["kind"] for c in ("detailed industry recode", "migration code", "instance weight", "year")}
+        assert list(used.values()) == ["category", "binary", "dropped", "binary"]
+        assert "how many people a row stands for" in page
+        assert "left out: by its name it says how many people a row stands for" in done.stderr
+        assert set(predicted.tolist()) <= {"50000+.", "- 50000."}
+        assert "Amer Indian Aleut or Eskimo: too few people" in page
+        assert "'race' has one large group only" in done.stderr
+    if name == "twins":
+        assert "has more than one column 'amount'; number 5 is called 'amount (2)' here" in done.stderr
+        assert {"amount", "amount (2)"} <= set(model.columns)
+        assert "amount (2)" in page
+        assert "it is the sensitive column &#39;sex&#39; in other words" in page
+        assert "sex (2)" not in model.columns
     fair = metrics["models"]["fair"]["changed"]
     assert all(one["share"] == 0 and not one["seen"] for one in fair.values())
 

@@ -1,7 +1,12 @@
 """predict, report, export."""
 
+import errno
 import io
 import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -75,3 +80,67 @@ def test_every_command_has_an_example_and_json(invoke):
         text = " ".join(invoke(name, "--help").stdout.replace("│", " ").split())
         assert f"Example: evenhand {name}" in text, name
         assert "--json" in text, name
+
+
+def test_a_full_disk_leaves_no_half_file(trained, invoke, tmp_path, monkeypatch):
+    folder, _ = trained
+    (tmp_path / "decisions.csv").write_text("old")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("evenhand.atomic.os.fsync", full)
+    done = invoke("predict", folder / "run", folder / "people.csv", "--out", tmp_path / "decisions.csv")
+    assert done.exit_code == 2
+    assert "the disk is full: free some space and give the same command again" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["decisions.csv"]
+    assert (tmp_path / "decisions.csv").read_text() == "old"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_read_only_folder_is_a_message(trained, invoke):
+    folder, _ = trained
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o555)
+        data = Path(place).parent / f"{Path(place).name}.csv"
+        data.write_bytes((folder / "people.csv").read_bytes())
+        me = os.geteuid()
+        try:
+            if me == 0:
+                os.seteuid(65534)  # root may write anywhere; nobody may not
+            train = invoke("train", data, "--target", "approved", "--sensitive", "sex", "--out", Path(place) / "run")
+        finally:
+            os.seteuid(me)
+            data.unlink()
+        assert train.exit_code == 2
+        assert "may not be read or written" in train.stderr
+        assert "Traceback" not in train.stderr
+        assert list(Path(place).iterdir()) == []
+
+
+def test_a_hostile_parquet_is_a_message(trained, invoke, tmp_path):
+    folder, _ = trained
+    for data in (
+        b"PAR1",
+        b"PAR1" + b"\xff" * 64 + b"PAR1",
+        b"PAR1" + b"\x00" * 8 + b"\xff\xff\xff\x7f" + b"PAR1",
+        b"x",
+    ):
+        (tmp_path / "people.parquet").write_bytes(data)
+        done = invoke("predict", folder / "run", tmp_path / "people.parquet")
+        assert done.exit_code == 2
+        assert "is not a parquet file that can be read" in done.stderr
+
+
+def test_altered_run_files_are_messages(trained, invoke, tmp_path):
+    folder, _ = trained
+    shutil.copytree(folder / "run", tmp_path / "run")
+    for name, text in (("metrics.json", '{"models": []}'), ("metrics.json", "{"), ("run.json", "[]")):
+        (tmp_path / "run" / name).write_text(text)
+        for command in ("report", "explore"):
+            if (command, name) == ("explore", "run.json"):
+                continue
+            done = invoke(command, tmp_path / "run")
+            assert done.exit_code == 2, (name, text, command)
+            assert name in done.stderr
+        shutil.copy(folder / "run" / name, tmp_path / "run" / name)

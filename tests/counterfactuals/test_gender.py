@@ -66,10 +66,12 @@ def test_nouns_are_an_option():
     assert nouns.swap(nouns.swap(text)) == text
 
 
-def test_the_noun_list_is_an_involution():
+def test_the_noun_list_is_an_involution_but_for_nouns_that_go_one_way():
     swap = GenderSwap(nouns=True)
-    for word in swap._nouns:
-        if word != "mom":
+    assert swap.swap("the hostess spoke") == "the host spoke"
+    assert swap.swap("the host spoke") is None
+    for word, other in swap._nouns.items():
+        if word != "mom" and other in swap._nouns:
             assert swap.swap(swap.swap(f"the {word} spoke")) == f"the {word} spoke", word
 
 
@@ -212,3 +214,10 @@ def test_everywhere_swaps_every_word_and_name_of_the_lists():
     swap = GenderSwap(nouns=True, names=(["John"], ["Anna"]), everywhere=True)
     assert swap.swap("He met Anna at St. John, a man-made lake.") == "She met John at St. Anna, a woman-made lake."
     assert GenderSwap(names=(["John"], ["Anna"])).swap("He met Anna at St. John.") == "She met Anna at St. John."
+
+
+def test_second_given_names_change_with_the_first():
+    swap = GenderSwap(names=(["Thomas", "Paul"], ["Anna", "Maria"]))
+    first, second, *_ = swap.swap("Anna Maria Lind is a judge. She is strict.").split()
+    assert {first, second} == {"Thomas", "Paul"}
+    assert swap.swap("Anna met Maria Lind. She is strict.").split()[2] == "Maria"

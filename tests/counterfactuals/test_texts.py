@@ -44,3 +44,8 @@ def test_columns():
     assert as_texts(np.array([["a"], ["b"]])) == ["a", "b"]
     with pytest.raises(TypeError, match="text 1 is None"):
         as_texts(["a", None])
+
+
+def test_full_width_letters_hide_no_word():
+    assert cleaned("\uff27\uff41\uff59 bar") == "Gay bar"
+    assert cleaned("\uff11") == "\uff11"  # a digit is no letter

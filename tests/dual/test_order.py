@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.dual.order import Trend, in_own_order, seed_of, shuffled
+from evenhand.dual.order import Trend, in_own_order, own_order, seed_of, shuffled
 
 
 def trend_of(values, step=97):
@@ -56,3 +56,13 @@ def test_the_trend_is_the_correlation_with_the_row_number():
     weak = rng.normal(size=n) + 0.0005 * np.arange(n)
     assert abs(np.corrcoef(weak, np.arange(n))[0, 1]) * n**0.5 < 7
     assert trend_of(weak[:, None]).column() is None
+
+
+def test_rows_give_themselves_their_order():
+    x = np.random.default_rng(2).normal(size=(300, 2))
+    frame = pd.DataFrame({"a": x[:, 0], "b": np.where(x[:, 1] > 0, "yes", "no")})
+    order, other = own_order(frame), np.argsort(x[:, 0])
+    assert sorted(order) == list(range(300))
+    np.testing.assert_array_equal(frame.iloc[order], frame.iloc[other].iloc[own_order(frame.iloc[other])])
+    assert abs(np.corrcoef(frame["a"].iloc[order], np.arange(300))[0, 1]) < 0.2
+    assert not np.array_equal(own_order(frame, seed=1), order)

@@ -44,6 +44,19 @@ def test_loss_plus_rho_times_the_regularizer(name):
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_part_of_the_rows_estimates_the_regularizer(name):
+    torch.manual_seed(0)
+    model, data = MODELS[name]().double(), batch()
+    torch.manual_seed(5)
+    value = SenSeI(fair(), 3.0, every=4)(model, data)
+    torch.manual_seed(5)
+    expected = F.cross_entropy(model(data.x), data.y) + 3.0 * fair(fast=False)(model, data.x[::4])
+    torch.testing.assert_close(value, expected)
+    with pytest.raises(ValueError, match="every must be 1"):
+        SenSeI(fair(), 3.0, every=0)
+
+
 def test_rho_zero_is_plain_training_and_a_negative_one_is_refused():
     model, data = MODELS["split"]().double(), batch()
     torch.testing.assert_close(SenSeI(fair(), 0.0)(model, data), F.cross_entropy(model(data.x), data.y))

@@ -95,3 +95,31 @@ def test_text_in_a_column_of_numbers():
         numbers_of(pd.Series(["secret", "b", "c", "4"]), "age")
     assert "secret" not in str(caught.value)
     assert numbers_of(pd.Series([1.0] * 20 + ["?"]), "age").isna().sum() == 1
+
+
+def test_codes_are_categories_and_survey_weights_no_features():
+    codes = RNG.integers(0, 52, N)
+    found = kind(codes, "detailed industry recode")
+    assert found.kind == "category"
+    assert found.note.startswith("52 categories, the 29 most frequent kept apart")
+    assert kind(codes, "zipCode").kind == "category"
+    assert kind(codes, "hours").kind == "number"
+    assert kind(codes + 0.5, "code").kind == "number"  # 3.5 is no code
+    for name in ("instance weight", "sample_weight", "fnlwgt", "PersonWeight"):
+        assert "how many people a row stands for" in kind(RNG.normal(1700, 900, N), name).note
+        assert kind(RNG.normal(1700, 900, N), name, keep=True).kind == "number"
+    assert kind(RNG.normal(70, 9, N), "weight").kind == "number"  # of a person
+
+
+def test_a_value_or_nothing_is_a_yes_or_no():
+    found = kind(["yes", None, None, "yes"] * 100, "member")
+    assert (found.kind, found.note) == ("binary", "one value or none: 200 missing (50%)")
+    assert kind(["yes"] * N).kind == "dropped"
+    assert kind([None] * N).kind == "dropped"
+
+
+def test_numbers_that_are_none_count_as_missing():
+    values = np.r_[RNG.normal(size=N), np.inf, -np.inf, 1e308, 1e36]
+    assert kind(values).note == "3 values that are infinite or beyond 1e+37 count as missing"
+    assert numbers_of(pd.Series(values), "x").isna().sum() == 3
+    assert np.isfinite(numbers_of(pd.Series(values), "x").dropna().astype(np.float32)).all()

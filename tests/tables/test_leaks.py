@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from evenhand.tables.leaks import leaks
+from evenhand.tables.leaks import copies, leaks
 from evenhand.tables.schema import Schema
 
 N = 2000
@@ -44,3 +44,19 @@ def test_of_a_quantity():
     frame["twice"] = 2 * frame["y"] + 0.01 * rng.normal(size=N)
     schema = Schema.infer(frame, "y", ["sex"])
     assert set(leaks(schema, schema.apply_known(frame), schema.truth(frame))) == {"twice"}
+
+
+def test_sensitive_columns_in_other_words():
+    rng = np.random.default_rng(3)
+    race = rng.choice(["a", "b", "c"], 200)
+    age = rng.integers(20, 60, 200).astype(np.float32)
+    frame = pd.DataFrame({"race": race, "race_code": pd.Series(race).map({"a": 7, "b": 1, "c": 3}), "age": age,
+                          "years": 2 * age + 1, "town": rng.choice(["x", "y"], 200)})  # fmt: skip
+    frame["nearly"] = np.where(np.arange(200) == 0, "b", race)  # one person differs: no copy
+    frame.loc[0, "race"] = "a"
+    frame.loc[0, "race_code"] = 7
+    schema = Schema.infer(frame.assign(y=rng.integers(0, 2, 200)), "y", ["race", "age"])
+    found = copies(schema, schema.apply_known(frame))
+    assert found.keys() == {"race_code", "years"}
+    assert found["race_code"].startswith("it is the sensitive column 'race' in other words")
+    assert copies(schema, schema.apply_known(frame), keep=["race_code", "years"]) == {}

@@ -50,7 +50,7 @@ def test_the_choice_is_the_rule(fitted):
     allowed = [row for row in model.choice_ if row["skill"] >= model.plain_["skill"] - model.max_accuracy_loss]
     best = min(allowed, key=lambda row: row["ctf"])["rho"] if allowed else max(model.choice_, key=lambda r: r["skill"])
     assert model.rho_ == (best if allowed else best["rho"])
-    assert [row["rho"] for row in model.choice_] == [0.3, 1.0]
+    assert [row["rho"] for row in model.choice_] == [0.1, 0.3]
 
 
 def test_no_more_harmless_validation_texts_are_flagged_than_by_the_plain_model(fitted):

@@ -95,8 +95,8 @@ def test_another_cut_never_sees_the_cache(path, tmp_path):
 def test_a_half_written_cache_is_never_read(path, tmp_path):
     embed = encoder(path, tmp_path)
     vectors = embed(TEXTS)
-    (file,) = tmp_path.glob("embeddings/*/*.npz")
-    (file.parent / "0123.77.partial").write_bytes(file.read_bytes()[:500])  # what a killed process leaves
+    (file,) = tmp_path.glob("embeddings/*/*.npy")
+    (file.parent / "0123.npy").write_bytes(file.read_bytes()[:500])  # what a killed process leaves: no keys
     assert encoder(path, tmp_path)(TEXTS) is not None
     file.write_bytes(file.read_bytes()[:-40])  # a full disk, a broken copy
     with pytest.warns(UserWarning, match="damaged"):

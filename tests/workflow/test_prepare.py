@@ -28,6 +28,25 @@ def test_parts_are_disjoint_and_everybody_is_somewhere(task):
     assert [len(r) for r in rows] == [300, 25, 75, 100]
 
 
+@pytest.mark.parametrize("regression", [False, True])
+def test_the_order_of_the_table_does_not_matter(regression):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=240), "b": rng.choice(["x", "y"], 240), "sex": rng.choice(["f", "m"], 240)}
+    )
+    frame["y"] = rng.normal(size=240) if regression else rng.choice(["no", "yes"], 240)
+    wanted = prepare(frame, "y", ["sex"])
+    for order in (np.argsort(frame["a"].to_numpy()), rng.permutation(240)):
+        task = prepare(frame.iloc[order], "y", ["sex"])
+        for name, part in task.parts.items():
+            pd.testing.assert_frame_equal(part.frame.reset_index(drop=True),
+                                          wanted.parts[name].frame.reset_index(drop=True))  # fmt: skip
+            np.testing.assert_array_equal(part.y, wanted.parts[name].y)
+        np.testing.assert_array_equal(task.view.fair_metric.directions, wanted.view.fair_metric.directions)
+    other = prepare(frame, "y", ["sex"], seed=1)
+    assert not other.parts["train"].frame.equals(wanted.parts["train"].frame)
+
+
 def test_sensitive_columns_cost_nothing_and_the_proxy_nearly_nothing(task):
     metric, places = task.view.fair_metric, positions(task.view.encoder)
     X = task.view.encode(task.parts["train"])

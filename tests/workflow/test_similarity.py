@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from evenhand.tables.errors import TableError
-from evenhand.workflow.similarity import check_free_share, free_share, learn_proxy, metric_of
+from evenhand.workflow.similarity import check_free, learn_proxy, metric_of, teaches
 
 N = 1000
 
@@ -35,7 +35,7 @@ def test_the_direction_and_its_evidence():
     x = X.to_numpy(dtype=float)
     x = x - x.mean(0)
     q = metric.directions.numpy().astype(float)
-    assert free_share(metric, X) == pytest.approx(np.square(x @ q).sum() / np.square(x).sum(), rel=1e-4)
+    assert check_free(metric, X)[0] == pytest.approx(np.square(x @ q).sum() / np.square(x).sum(), rel=1e-4)
 
 
 def test_chance_is_no_evidence():
@@ -55,14 +55,28 @@ def test_a_number_and_small_groups():
     assert found.directions.shape[1] == 1  # a group of one teaches nothing
 
 
+def test_one_large_group_teaches_nothing():
+    assert teaches(pd.Series(["a"] * 50 + ["b"] * 50))
+    assert teaches(pd.Series(np.arange(100.0)))
+    assert teaches(pd.Series(["a"] * 90 + list("bcdefghijk")))  # the small ones together
+    assert not teaches(pd.Series(["a"] * 99 + ["b"]))
+    X, _ = table(0)
+    with pytest.raises(TableError, match="has a single group of 20 rows or more"):
+        learn_proxy("race", X, pd.Series(["a"] * 999 + ["b"]), range(4), X, pd.Series(["a"] * 1000))
+
+
 def test_nothing_free_is_euclidean():
     assert metric_of(3, [], []).directions.shape == (3, 0)
 
 
 def test_too_much_free_is_said_or_refused():
-    found, _ = proxy(2.0)
-    assert check_free_share(0.2, [found]) is None
-    assert "50% of all differences" in check_free_share(0.5, [found])
-    with pytest.raises(TableError, match="nearly everybody would count") as caught:
-        check_free_share(0.95, [found])
+    X, _ = table(0, strength=0.0)
+    shares = {k: check_free(metric_of(4, range(k), []), X) for k in range(3)}
+    assert [share for share, _ in shares.values()] == pytest.approx(
+        [0, 0.25, 0.5], abs=0.02
+    )  # four columns of one spread
+    assert [words is None for _, words in shares.values()] == [True, True, False]
+    assert "% of the difference between people lies along" in shares[2][1]
+    with pytest.raises(TableError, match="it makes nearly everybody alike") as caught:
+        check_free(metric_of(4, range(4), []), X)
     assert caught.value.cure == "proxy"

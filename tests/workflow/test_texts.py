@@ -101,3 +101,14 @@ def test_abuse_needs_tokens():
     task = text_task(FRAME, "comment", "toxic")
     with pytest.raises(TableError, match="--abuse needs"):
         train_texts(task, embed, GenderSwap(), print, abuse=True)
+
+
+def test_the_certificate_names_the_worst_version_and_repeats_no_text(run):
+    _, found, _ = run
+    named, line = found.findings["certificate"]["worst"], found.worst.iloc[0]
+    assert named["row"] == line["row"]
+    assert named["words"] in line["worst_version"]
+    assert named["words"] not in line["text"].split()
+    assert named["moves_by"] == found.worst["moves_by"].max()
+    assert sum(named["often"].values()) <= len(found.worst)
+    assert line["text"] not in named["statement"]

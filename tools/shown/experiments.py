@@ -31,6 +31,23 @@ def demo() -> str:
     return "\n".join([*lines, "", "![The report: summary and certificate](docs/images/report.png)"])
 
 
+def relative_objective() -> str:
+    """Both objectives on validation rows, means over the splits."""
+    runs = pd.read_csv(find("relative_objective.csv"))
+    columns = ["BA", "S-Con", "Gap_G RMS", "Gap_R RMS", "strangers", "relative"]
+    means = runs.groupby(["objective", "rho"], sort=False)[columns].mean().reset_index()
+    lines = [
+        "| objective | rho | BA | S-Con | Gap_G | Gap_R | strangers | relative |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in means.sort_values(["objective", "rho"]).to_dict("records"):
+        shares = " | ".join(f"{row[name]:.3f}" for name in columns[:4])
+        lines.append(
+            f"| {row['objective']} | {row['rho']:g} | {shares} | {row['strangers']:.2f} | {percent(row['relative'])} |"
+        )
+    return "\n".join(lines)
+
+
 def search_study() -> str:
     """The table of the search study, as its script prints it."""
     sys.path.insert(0, str(ROOT / "experiments"))

@@ -1,0 +1,83 @@
+"""Options in groups: a dataclass of options is so many options of the command, each under its group's title."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Annotated
+
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from evenhand.cli.console import UserError
+from evenhand.cli.options import Seed, Table, grouped
+
+
+@dataclass(frozen=True)
+class Size:
+    TITLE = "How large"
+
+    width: Annotated[int, typer.Option(min=1)]
+    seed: Seed = 3
+
+
+def test_every_field_is_an_option(monkeypatch):
+    seen = []
+
+    @grouped
+    def draw(name: Annotated[str, typer.Argument()], size: Size, loud: Annotated[bool, typer.Option("--loud")] = False):
+        """Draws."""
+        seen.append((name, size, loud))
+
+    @grouped
+    def plain(seed: Seed = 0):
+        """Has --seed outside of any group."""
+
+    app = typer.Typer()
+    app.command()(draw)
+    app.command()(plain)
+    run = CliRunner().invoke
+    assert run(app, ["draw", "box", "--width", "4"]).exit_code == 0
+    assert run(app, ["draw", "box", "--width", "5", "--seed", "1", "--loud"]).exit_code == 0
+    assert seen == [("box", Size(4, 3), False), ("box", Size(5, 1), True)]
+    assert run(app, ["draw", "box"]).exit_code == 2  # --width has no default
+    assert run(app, ["draw", "box", "--width", "0"]).exit_code == 2
+    assert "How large" in run(app, ["draw", "--help"]).output
+    assert "How large" not in run(app, ["plain", "--help"]).output  # a shared option keeps no title of another's
+
+
+def test_tables_from_files_and_databases(tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": ["x", "y"]})
+    frame.to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False)
+    table = Table(str(tmp_path / "t.csv"))
+    pd.testing.assert_frame_equal(table.read(), frame)
+    assert table.shown == "t.csv"
+    headless = Table(str(tmp_path / "t.csv"), no_header=True).read()
+    assert headless.columns.tolist() == ["column 1", "column 2"]
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        frame.to_sql("people", connection, index=False)
+    connection.close()
+    query = Table(sql="select a, a from people", url=f"sqlite:///{tmp_path / 't.db'}")
+    notes = []
+    assert query.read(notes.append).columns.tolist() == ["a", "a (2)"]
+    assert "more than one column 'a'" in notes[0]
+    assert (query.shown, Table("-").shown) == ("a database", "standard input")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (Table(), "give either DATA or --sql"),
+        (Table("a.csv", sql="select 1", url="sqlite:///x"), "give either DATA or --sql"),
+        (Table(sql="select 1"), "--sql needs --url"),
+    ],
+)
+def test_mistakes(table, message):
+    with pytest.raises(UserError, match=message):
+        table.read()
+
+
+def test_where_only_a_file_will_do():
+    assert Table("a.csv").file("a text model is judged on a file") == "a.csv"
+    with pytest.raises(UserError, match="judged on a file: give DATA"):
+        Table().file("a text model is judged on a file")

@@ -1,0 +1,34 @@
+"""A model of a run gives decisions and calibrated probabilities, chunk by chunk."""
+
+import numpy as np
+import pandas as pd
+
+from evenhand.workflow import trained
+from evenhand.workflow.trained import in_chunks
+
+
+def test_decisions_are_made_at_the_threshold(small):
+    for model in small.models.values():
+        frame = small.task.parts["held_out"].frame
+        p = model.probabilities(frame)
+        np.testing.assert_allclose(p.sum(1), 1)
+        np.testing.assert_array_equal(model.codes(frame), p[:, 1] >= model.threshold)
+
+
+def test_probabilities_are_calibrated_where_they_were_fitted(small):
+    part = small.task.parts["validation"]
+    p = small.models["fair"].probabilities(part.frame)[:, 1]
+    assert abs(p.mean() - part.y.mean()) < 0.01  # the offset makes the means equal, but for a light prior
+
+
+def test_chunks(monkeypatch):
+    monkeypatch.setattr(trained, "CHUNK", 3)
+    frame, seen = pd.DataFrame({"a": np.arange(8)}), []
+
+    def double(part):
+        seen.append(len(part))
+        return 2 * part["a"].to_numpy()
+
+    np.testing.assert_array_equal(in_chunks(double, frame), 2 * np.arange(8))
+    assert seen == [3, 3, 2]
+    assert len(in_chunks(double, frame.iloc[:0])) == 0
