@@ -15,6 +15,8 @@ from evenhand.judged import Judged
 from evenhand.search.thorough import Attack
 from evenhand.search.within import Similar
 
+SHORTER = (0.75, 0.5, 0.25, 0.0)  # of the way that numbers move, where rounding has made a pair too different
+
 
 class _Entry(NamedTuple):
     d_y: float
@@ -57,10 +59,8 @@ class Worst:
             return {"original": empty, "worst": empty, "x": x, "x_worst": x, "numbers": np.zeros(0, dtype=np.intp)} | {
                 name: [] for name in ("labels", "d_y", "d_x", "prediction", "prediction_worst")
             }
-        original, worst = self.judged.decode(x.numpy(), source), self.judged.decode(x_worst.numpy(), source)
-        x_worst, original, worst = self._possible(x_worst, original, worst, source)
-        d_y, d_x = self.attack.distances(x, x_worst[:, None])
-        allowed = (d_x[:, 0] <= self.eps) & (d_y[:, 0] > 0) & self.attack.geometry.box.contains(x_worst)
+        original, worst = (self.judged.decode(y.numpy(), source).reset_index(drop=True) for y in (x, x_worst))
+        x_worst, original, worst, d_y, d_x, allowed = self._similar(x, x_worst, original, worst, source)
         order = torch.argsort(-d_y[:, 0], stable=True)
         order = order[allowed[order]]
         rows, at = order.tolist(), order.numpy()
@@ -75,11 +75,41 @@ class Worst:
             "prediction_worst": self.judged.predictions(x_worst[order]),
         }
 
+    def _similar(
+        self, x: Tensor, found: Tensor, original: pd.DataFrame, worst: pd.DataFrame, source: pd.DataFrame | None
+    ) -> tuple[Tensor, pd.DataFrame, pd.DataFrame, Tensor, Tensor, Tensor]:
+        """Possible people, their distances, and which of them are still similar. Where rounding took somebody out of
+        the budget, the numbers move less, in the end not at all: what costs nothing is kept."""
+        x_worst, shown_first, shown = self._possible(found, original.copy(), worst, source)
+        d_y, d_x, allowed = self._judge(x, x_worst)
+        for share in SHORTER:
+            if bool(allowed.all()):
+                break
+            nearer, _, shown_nearer = self._possible(found, original.copy(), worst, source, share)
+            y_nearer, x_nearer, allowed_nearer = self._judge(x, nearer)
+            take = ~allowed & allowed_nearer
+            x_worst = torch.where(take[:, None], nearer, x_worst)
+            d_y, d_x = torch.where(take[:, None], y_nearer, d_y), torch.where(take[:, None], x_nearer, d_x)
+            chosen = take.numpy()
+            shown = pd.concat([shown[~chosen], shown_nearer[chosen]]).sort_index()
+            allowed = allowed | take
+        return x_worst, shown_first, shown, d_y, d_x, allowed
+
+    def _judge(self, x: Tensor, x_worst: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        d_y, d_x = self.attack.distances(x, x_worst[:, None])
+        inside = self.attack.geometry.box.contains(x_worst)
+        return d_y, d_x, (d_x[:, 0] <= self.eps) & (d_y[:, 0] > 0) & inside
+
     def _possible(
-        self, x_worst: Tensor, original: pd.DataFrame, worst: pd.DataFrame, source: pd.DataFrame | None
+        self,
+        x_worst: Tensor,
+        original: pd.DataFrame,
+        worst: pd.DataFrame,
+        source: pd.DataFrame | None,
+        share: float = 1.0,
     ) -> tuple[Tensor, pd.DataFrame, pd.DataFrame]:
-        """Columns of whole numbers hold whole numbers (towards the original, which costs less), a rare category is one
-        that exists; and the encoded people that this makes."""
+        """Numbers have the decimals of their column (towards the original, which costs less), a rare category is one
+        that exists; and the encoded people that this makes. share: of the way that the numbers move."""
         given = original if source is None else source.reset_index(drop=True)
         shown, changed = worst.copy(), False
         for column in worst.columns:
@@ -87,9 +117,11 @@ class Worst:
                 continue
             before = given[column]
             if pd.api.types.is_numeric_dtype(before) and pd.api.types.is_numeric_dtype(worst[column]):
-                if is_whole(before):
-                    shown[column] = towards(before.to_numpy(dtype=np.float64), worst[column].to_numpy(dtype=np.float64))
-                    changed = changed or bool((shown[column] != worst[column]).any())
+                was, now = (values.to_numpy(dtype=np.float64) for values in (before, worst[column]))
+                goal = now if share == 1 else was + share * (now - was)
+                digits = decimals(was)
+                shown[column] = goal if digits is None else towards(was, goal, digits)
+                changed = changed or bool((shown[column] != worst[column]).any())
             else:
                 rare = worst[column].astype(str) == "infrequent_sklearn"
                 if rare.any():
@@ -108,12 +140,18 @@ class Worst:
         return self.judged.encode(line), original, shown
 
 
-def is_whole(column: pd.Series) -> bool:
-    values = column.to_numpy(dtype=np.float64)
-    return bool(np.isfinite(values).all() and (values == np.round(values)).all())
+def decimals(values: NDArray[np.float64]) -> int | None:
+    """With how many decimals the numbers of a column are written, up to two; None where they have more."""
+    known = values[np.isfinite(values)]
+    for digits in range(3):
+        if len(known) and np.allclose(known, known.round(digits), rtol=1e-6, atol=0.0):
+            return digits
+    return None
 
 
-def towards(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``after`` in whole numbers, no further from ``before`` than it was (but for rounding)."""
-    slack = 1e-6 * np.maximum(np.abs(after), 1.0)
-    return np.where(after > before, np.floor(after + slack), np.ceil(after - slack)) + 0.0
+def towards(before: NDArray[np.float64], after: NDArray[np.float64], digits: int = 0) -> NDArray[np.float64]:
+    """``after`` with so many decimals, no further from ``before`` than it was (but for rounding)."""
+    unit = 10.0**digits
+    slack = 1e-6 * np.maximum(np.abs(after * unit), 1.0)
+    ends = np.where(after > before, np.floor(after * unit + slack), np.ceil(after * unit - slack)) / unit
+    return np.where(np.abs(after - before) <= 1e-6 * np.abs(before), before, ends) + 0.0
