@@ -142,7 +142,7 @@ def test_killed_inside_a_fit_it_goes_on_to_the_same_model(tmp_path, invoke, monk
     monkeypatch.setattr(judging, "search", lambda model, frame, task, settings: QuickAudit(frame))
 
     def command(out):
-        options = ["--steps", "400", "--rho", "1", "--hidden", "3", "--audit-rows", "1", "--trees", "1"]
+        options = ["--steps", "400", "--rho", "1", "--hidden", "3", "--audit-rows", "2", "--trees", "1"]
         options += ["--no-certificate", "--see-sensitive", "--out", str(tmp_path / out)]
         return ["train", str(tmp_path / "people.csv"), "--target", "approved", "--sensitive", "sex", *options]
 
