@@ -137,7 +137,7 @@ def test_trees_fair(tmp_path):
 
 @needs_trees
 def test_trees_soundness(tmp_path):
-    run("trees_soundness", tmp_path, "--people", "3", "--pairs", "3000", "--sizes", "1")
+    run("trees_soundness", tmp_path, "--people", "3", "--pairs", "3000", "--cases", "2")
     table = pd.read_csv(tmp_path / "trees_soundness.csv")
     assert table["above"].tolist() == [0, 0]
     assert (table["r_low"] <= table["r_high"]).all()
