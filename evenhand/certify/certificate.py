@@ -48,6 +48,7 @@ class Certificate:
     free_share: float = float("nan")  # how much of the difference between people the metric declares free
     tuning_rows: int = 0
     seconds: float = 0.0
+    over: str = "every x' within the bounds"  # which x' it is about
 
     @property
     def gap(self) -> float:
@@ -73,7 +74,7 @@ class Certificate:
     def __str__(self) -> str:
         return (
             f"With {self.confidence:.0%} confidence {self.lower:.3g} <= R(h) <= {self.upper:.3g} at eps={self.eps:g} "
-            f"({self.distance}; n={self.n:,} held-out individuals, every x' within the bounds)"
+            f"({self.distance}; n={self.n:,} held-out individuals, {self.over})"
         )
 
     __repr__ = __str__

@@ -21,8 +21,9 @@ def test_the_demo_runs_and_shows_the_order_of_the_methods(capsys):
     printed = capsys.readouterr().out
     assert "over 10 tokens, 8 known in training" in printed
     assert "% toxic" in printed
-    assert set(scores) == {"Baseline", "Project", "CLP", "SenSeI"}
+    assert "versions" in printed  # the certificate
+    assert set(scores) == {"plain", "clp", "sensr", "sensei"}
     for score in scores.values():
         assert all(np.isfinite(value) for value in score.values())
-    assert scores["SenSeI"]["CTF"] < scores["Baseline"]["CTF"]
-    assert scores["CLP"]["CTF"] < scores["Baseline"]["CTF"]
+    assert scores["sensei"]["CTF"] < scores["plain"]["CTF"]
+    assert scores["clp"]["CTF"] < scores["plain"]["CTF"]

@@ -70,17 +70,15 @@ def gains(result: pd.DataFrame, paper: dict[str, str]) -> str:
 def moderated(runs: pd.DataFrame) -> str:
     """What SenSeI with mentions changes against the plain model, split by split, and what it costs beside CLP."""
     whole = runs[runs.groupby("seed")["method"].transform("nunique") == runs["method"].nunique()]
-    plain, fair, clp = (
-        whole[whole["method"] == method].set_index("seed")
-        for method in ("Baseline", "SenSeI + mentions", "CLP + mentions")
-    )
+    names = ("Baseline", "SenSeI + mentions", "CLP + mentions")
+    plain, fair, clp = (whole[whole["method"] == name].set_index("seed") for name in names)
     change = {score: float((fair[score] - plain[score]).mean()) for score in ("AUC", "BA", "PC", "t FPR")}
     cut = {score: 100 * float(1 - fair[score].mean() / plain[score].mean()) for score in ("CTF", "FPED")}
     times = float(fair["fit seconds"].mean() / clp["fit seconds"].mean())
     return (
         f"SenSeI with mentions against the plain model, mean of {len(plain)} splits: CTF score {cut['CTF']:.0f} % "
-        f"lower, consistency {change['PC']:+.3f}, AUC {change['AUC']:+.4f}, balanced accuracy {change['BA']:+.4f}; on the "
-        f"sentences, harmless ones flagged {change['t FPR']:+.3f} and FPED {cut['FPED']:.0f} % lower. A fit takes "
+        f"lower, consistency {change['PC']:+.3f}, AUC {change['AUC']:+.4f}, balanced accuracy {change['BA']:+.4f}; on "
+        f"the sentences, harmless ones flagged {change['t FPR']:+.3f} and FPED {cut['FPED']:.0f} % lower. A fit takes "
         f"{times:.1f} times as long as one of CLP."
     )
 
