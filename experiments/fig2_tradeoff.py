@@ -18,7 +18,7 @@ from text_tables import QUICK, TUNED, TUNING_SEEDS, Runs, Task, arguments, compa
 
 RHOS = {  # their scales differ: a worst case is larger than a mean over known versions
     "Toxicity": {"SenSeI": (0.3, 0.5, 1.0, 2.0), "CLP": (1.0, 2.0, 5.0, 20.0)},
-    "Bios": {"SenSeI": (3.0, 10.0, 30.0, 100.0), "CLP": (3.0, 10.0, 30.0, 100.0)},
+    "Bios": {"SenSeI": (20.0, 50.0, 100.0), "CLP": (20.0, 50.0, 100.0, 200.0)},
 }
 SHOWN = ("PC", "CTF", "BA")
 COLOURS = ["#1f5fa8", "#c8641e"]

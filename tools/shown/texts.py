@@ -36,6 +36,8 @@ def text_block(name: str) -> str:
             return tuning(pd.read_csv(find(f"{table}_tuning.csv")), scores)
         if name == f"{table}_cost":
             return cost(pd.read_csv(find(f"{table}_runs.csv")))
+    if name == "table2_bios_default_tuning":
+        return tuning(pd.read_csv(find(f"{name}.csv")), table2_bios.SCORES)
     if name == "moderation":
         return markdown(pd.read_csv(find("moderation.csv")), moderation.SHOWN)
     if name == "moderation_templates":
