@@ -148,3 +148,10 @@ def test_no_pair_lies_above_the_bound_of_trees():
     table = pd.read_csv(EXPERIMENTS / "results" / "trees_soundness.csv")
     assert table["pairs"].sum() >= 1_000_000
     assert table["above"].sum() == 0
+
+
+def test_sampled_versions(tmp_path):
+    run("sampled_versions", tmp_path, "--quick")
+    found = json.loads((tmp_path / "sampled_versions_quick.json").read_text())
+    assert found["worst move sampled"] <= found["worst move"]
+    assert found["outside"] <= found["outside sampled"] < 1

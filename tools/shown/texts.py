@@ -36,6 +36,8 @@ def text_block(name: str) -> str:
             return tuning(pd.read_csv(find(f"{table}_tuning.csv")), scores)
         if name == f"{table}_cost":
             return cost(pd.read_csv(find(f"{table}_runs.csv")))
+    if name == "sampled_versions":
+        return sampled(json.loads(find(f"{name}.json").read_text()))
     if name == "table2_bios_default_tuning":
         return tuning(pd.read_csv(find(f"{name}.csv")), table2_bios.SCORES)
     if name == "moderation":
@@ -82,6 +84,17 @@ def moderated(runs: pd.DataFrame) -> str:
         f"lower, consistency {change['PC']:+.3f}, AUC {change['AUC']:+.4f}, balanced accuracy {change['BA']:+.4f}; on "
         f"the sentences, harmless ones flagged {change['t FPR']:+.3f} and FPED {cut['FPED']:.0f} % lower. A fit takes "
         f"{times:.1f} times as long as one of CLP."
+    )
+
+
+def sampled(found: dict[str, float]) -> str:
+    """What a few versions lose against all."""
+    return (
+        f"With {found['sample']} of {found['versions']} versions drawn, of {found['texts']} comments: the CTF score of "
+        f"a plain network is {found['ctf sampled']:.4f} ± {found['ctf sampled sd']:.4f} instead of {found['ctf']:.4f}, "
+        f"the mean move of the worst version {found['worst move sampled']:.3f} instead of {found['worst move']:.3f}, "
+        f"and the learned directions leave out {found['outside sampled']:.1%} of how all versions differ instead of "
+        f"{found['outside']:.1%}. Directions need few versions; the worst version of a text needs all of them."
     )
 
 
