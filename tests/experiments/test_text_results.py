@@ -50,3 +50,23 @@ def test_figure_2_shows_the_trade_off():
         assert len(line) >= 4
         assert line.is_monotonic_decreasing
         assert set(mine["method"]) == {"Baseline", "SenSeI", "CLP"}
+
+
+def test_comments_are_treated_alike_without_flagging_more_harmless_ones():
+    table = read("moderation").set_index("method")
+    plain, fair = table.loc["Baseline"], table.loc["SenSeI + mentions"]
+    assert fair["CTF"] < 0.55 * plain["CTF"]
+    assert fair["PC"] > plain["PC"] + 0.15
+    assert fair["BA"] > plain["BA"] - 0.01
+    assert fair["t FPR"] <= plain["t FPR"]
+    assert fair["FPED"] <= 0.5 * plain["FPED"]
+    runs = read("moderation_runs").groupby("method")["fit seconds"].mean()
+    assert runs["SenSeI + mentions"] <= 2 * runs["CLP + mentions"]
+
+
+def test_occupations_with_the_default_settings_lose_gap_and_no_accuracy():
+    tried = read("table2_bios_default_tuning").set_index("setting")
+    plain = tried[tried["method"] == "Baseline"].iloc[0]
+    fair = tried[tried.index.str.startswith("rho=10 ", na=False)].iloc[0]
+    assert fair["Gap RMS"] < 0.85 * plain["Gap RMS"]
+    assert fair["BA"] >= plain["BA"]
