@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -63,6 +63,22 @@ class Bound(Protocol):
         The score is the logit (one output), the second logit minus the first (two), or the logit of the person's own
         class minus the largest other one (more).
         """
+
+
+@runtime_checkable
+class Priced(Bound, Protocol):
+    """A ``Bound`` that can be taken at any lam."""
+
+    @property
+    def confident(self) -> tuple[float, float]:
+        """(lam', b) with lam' >= lam and r_lam'(x) <= b for every x in Dom: at which lam a confidence bound, whose
+        price is the range b, should be smallest. r_lam' <= r_lam, so that ``upper`` bounds both."""
+
+    def at(self, lam: float) -> Priced:
+        """The same at another lam."""
+
+    def upper(self, x: Tensor, reached: Tensor | None = None) -> Bracket:
+        """reached (n,): what r_lam is known to be at least, by a search that looks at one row at a time."""
 
 
 class Bounding(Protocol):

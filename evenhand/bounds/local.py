@@ -18,6 +18,7 @@ AT_ONCE = 64  # pieces cut in a round
 MOST_COLUMNS, MOST_RELUS = 64, 400
 ROUNDS, CUTS = 12, 8  # of each person's own worst pieces
 SLACK = 0.02  # of lam * eps
+ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
 PEOPLE = 24  # tuning people whose worst pieces are cut
 
 
@@ -28,16 +29,18 @@ class Local:
     slack: float = 0.0  # less than this above the bound near a person is not worth any work
 
     @torch.no_grad()
-    def upper(self, x: Tensor, lam: float) -> Tensor:
-        """r_lam(x), at most: (n, d) -> (n,)."""
-        found = [self._upper(x[i : i + 64], lam) for i in range(0, len(x), 64)]
+    def upper(self, x: Tensor, lam: float, reached: Tensor | None = None) -> Tensor:
+        """r_lam(x), at most: (n, d) -> (n,). reached (n,): what r_lam is known to be at least, where work may stop."""
+        known = torch.zeros(len(x), dtype=torch.float64) if reached is None else reached
+        found = [self._upper(x[i : i + 64], lam, known[i : i + 64]) for i in range(0, len(x), 64)]
         return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)
 
-    def _upper(self, x: Tensor, lam: float) -> Tensor:
+    def _upper(self, x: Tensor, lam: float, reached: Tensor) -> Tensor:
         near, inner, alone = around(self.problem, x, lam)
-        rows = (alone > 1.01 * near + self.slack).nonzero()[:, 0]
+        goal = torch.maximum(near, reached) + self.slack
+        rows = (alone > ENOUGH * goal).nonzero()[:, 0]
         if self.pieces is not None and len(rows):
-            views = _views(self.problem, x[rows], lam, inner[rows], near[rows] + self.slack, stages=3)
+            views = _views(self.problem, x[rows], lam, inner[rows], goal[rows], stages=3)
             far = Refinement(self.problem.layers, self.pieces).upper(views, ROUNDS, CUTS)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
         return alone + 1e-9 * alone.abs() + 1e-13 * self.problem.f(x).square().sum(1)  # rounding
@@ -51,8 +54,8 @@ def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Ten
     return near, radii(problem)[count], running[:, -1].clone()
 
 
-def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, near: Tensor, stages: int = 2) -> Views:
-    return Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), lam, inner, 1.01 * near, stages)
+def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, goal: Tensor, stages: int = 2) -> Views:
+    return Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), lam, inner, ENOUGH * goal, stages)
 
 
 def can_be_cut(problem: Problem) -> bool:
@@ -67,34 +70,28 @@ def cut(
     x: Tensor,
     eps: float,
     lam: float,
-    lowest: float,
+    reached: Tensor | None = None,
     most: int = 2000,
     progress: Callable[[str], None] | None = None,
 ) -> Local:
-    """Pieces that serve tuning people at lam and below, down to ``lowest``: lam is lowered as long as ``most`` pieces
-    hold its bound down. Ctrl-C ends the cutting; whatever there is by then is sound."""
+    """At most so many pieces that hold the bound of tuning people down at lam. reached (n,): what their r_lam is known
+    to be at least. Ctrl-C ends the cutting; whatever there is by then is sound."""
     x = x[:PEOPLE]
-    pieces = whole(problem)
+    pieces, slack = whole(problem), SLACK * lam * eps
     near, inner, _ = around(problem, x, lam)
-    slack = SLACK * lowest * eps
-    views = _views(problem, x, lam, inner, near + slack)
+    goal = (near if reached is None else torch.maximum(near, reached[:PEOPLE])) + slack
+    views = _views(problem, x, lam, inner, goal)
     values = views.values(pieces)
     try:
         while len(pieces) < most:
-            over = (values - near[:, None] - slack).clamp(min=0)
+            over = (values - goal[:, None]).clamp(min=0)
             worth = over.sum(0) * (pieces.relu_loss.amax(1) > 0)
             count = min(AT_ONCE, int((worth > 0).sum()))
+            now = lam * eps + goal.mean() + over.amax(1).mean()
             if progress is not None:
-                now = lam * eps + near.mean() + over.amax(1).mean()
                 progress(f"{len(pieces)} of at most {most} pieces of Dom: {now:.4g} at lam = {lam:.4g}")
-            if count == 0 or over.amax(1).mean() <= 0.05 * (lam * eps + near.mean()):
-                if lam <= lowest:
-                    break
-                lam = max(0.8 * lam, lowest)
-                near, inner, _ = around(problem, x, lam)
-                views = _views(problem, x, lam, inner, near + slack)
-                values = views.values(pieces)
-                continue
+            if count == 0 or over.amax(1).mean() <= 0.05 * now:
+                break
             chosen = worth.topk(count).indices
             kept = torch.ones(len(pieces), dtype=torch.bool)
             kept[chosen] = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -27,7 +27,10 @@ from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 
 DUAL_SIZE = 600  # columns and ReLUs: beyond this the quadratic dual takes too long
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
-PRICE = 1.03  # how much of lam*eps + mean bound is given for a smaller range
+CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
+TRIED = 16  # tuning people on whom a lam is tried
+STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
+CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
 
 Say = Callable[[str], None]
 
@@ -45,11 +48,25 @@ class NetworkBound:
     lam: float
     largest: float
     everywhere: float
+    ceiling: float  # of d_Y, so that it bounds r_lam at every lam
+    confident: tuple[float, float]
     rounds: int
     dual: Solver | None
     local: Local | None
 
-    def upper(self, x: Tensor) -> Bracket:
+    def at(self, lam: float) -> NetworkBound:
+        dual = self.dual
+        if dual is not None:
+            m = dual.m
+            price = torch.tensor(lam / self.normal.scale**2, dtype=torch.float64)
+            try:
+                dual = Solver(dual.problem, Multipliers(price, m.eta, m.gam, m.th))
+            except (ValueError, LinAlgError):
+                dual = None
+        largest = self.largest if lam >= self.lam else self.ceiling
+        return replace(self, lam=lam, largest=largest, confident=(lam, largest), dual=dual)
+
+    def upper(self, x: Tensor, reached: Tensor | None = None) -> Bracket:
         rows, square = x / self.normal.unit, self.normal.scale**2
         lower, witness = torch.zeros(len(x), dtype=torch.float64), x.clone()
         upper = torch.full((len(x),), self.largest, dtype=torch.float64)
@@ -58,7 +75,8 @@ class NetworkBound:
             lower, witness = found.lower * square, self.problem.box.round(found.witness * self.normal.unit)
             upper = torch.minimum(upper, found.upper * square)
         if self.local is not None:
-            upper = torch.minimum(upper, self.local.upper(rows, self.lam / square) * square)
+            known = lower if reached is None else torch.maximum(lower, reached)
+            upper = torch.minimum(upper, self.local.upper(rows, self.lam / square, known / square) * square)
         return Bracket(lower, torch.maximum(upper, lower), witness)
 
     def near(self, x: Tensor, eps: float) -> Tensor:
@@ -97,31 +115,42 @@ def bound_network(
     *,
     n: int,
     alpha: float,
+    tune_rows: int = 40,
     steps: int = 120,
     rounds: int = 6,
     threshold: float = 0.0,
     start: Multipliers | None = None,
     lam_at_least: float | None = None,
+    reached: Callable[[float], Tensor] | None = None,
     progress: Say | None = None,
 ) -> NetworkBound:
     """The bound whose certificate for n people at error alpha should be smallest, chosen on the tuning people.
 
-    lam_at_least: where R(h) seen from below has its lam, so that no smaller one needs to be tried. Ctrl-C ends the
-    choosing early; whatever there is by then is sound.
+    lam_at_least: where R(h) seen from below has its lam, so that no smaller one needs to be tried; reached: lam ->
+    what r_lam of each tuning person is known to be at least. Ctrl-C ends the choosing early; whatever there is by then
+    is sound.
     """
     normal = normalised(problem)
     x, square = x_tune / normal.unit, normal.scale**2
-    dual = _tuned_dual(normal, x, eps, steps, start, progress)
-    lowest = lam_at_least / square if lam_at_least else (float(dual.m.lam) / 20 if dual is not None else 1e-3)
-    local = _local(normal.problem, x, eps, lowest, progress)
-    trials = _trials(normal.problem, dual, local, x, eps, lowest)
+
+    def known(lam: float) -> Tensor:
+        return reached(lam * square) / square if reached is not None else torch.zeros(len(x), dtype=torch.float64)
+
+    lowest = lam_at_least / square if lam_at_least else None
+    chooser = _Chooser(normal, x, eps, lowest, known, progress)
+    local = chooser.try_local() if can_be_cut(normal.problem) else None
+    dual = None
+    if local is None or not chooser.close():
+        dual = _tuned_dual(normal, x[:tune_rows], eps, steps, start, progress)
+        local = chooser.try_dual(dual, local)
     ranges = _Ranges(normal.problem, eps, steps)
-    trials += ranges.for_all()
-    least = min(trial.objective for trial in trials)
-    good = sorted((trial for trial in trials if trial.objective <= PRICE * least), key=lambda trial: trial.objective)
-    chosen = min(good[:3], key=lambda t: t.objective + (math.log(1 / alpha) + 0.5) * ranges.largest(t.lam) / n)
-    largest = ranges.largest(chosen.lam)
-    everywhere = min(ranges.joint, chosen.lam * eps + largest, ranges.ceiling)
+    chosen = min([*chooser.trials, *ranges.for_all()], key=lambda trial: trial.objective)
+    values = chosen.upper
+    prices = [(chosen.lam * c, ranges.largest(chosen.lam * c)) for c in CONFIDENT]
+    span = math.log(1 / alpha) + 0.5
+    confident = min(prices, key=lambda p: p[0] * eps + float(values.clamp(max=p[1]).mean()) + span * p[1] / n)
+    largest = prices[0][1]
+    everywhere = min(ranges.joint, *(lam * eps + b for lam, b in prices), ranges.ceiling)
     return NetworkBound(
         problem,
         normal,
@@ -130,6 +159,8 @@ def bound_network(
         chosen.lam * square,
         largest * square,
         everywhere * square,
+        ranges.ceiling * square,
+        (confident[0] * square, confident[1] * square),
         rounds,
         chosen.dual,
         local if chosen.local else None,
@@ -156,49 +187,87 @@ def _tuned_dual(
         return None  # other bounds exist
 
 
-def _local(problem: Problem, x: Tensor, eps: float, lowest: float, progress: Say | None) -> Local:
-    if not can_be_cut(problem):
-        return Local(problem, None)
-    return cut(problem, x, eps, shells_lam(problem, x, eps, lowest), lowest, progress=progress)
-
-
 @dataclass(frozen=True)
 class _Trial:
     lam: float
     objective: float  # lam*eps + mean bound on tuning people
+    upper: Tensor  # of those it was tried on
     dual: Solver | None
     local: bool
 
 
-def _trials(problem: Problem, dual: Solver | None, local: Local, x: Tensor, eps: float, lowest: float) -> list[_Trial]:
-    """What each kind of bound, and both together, give on tuning people at several lam."""
-    trials: list[_Trial] = []
-    worth_it = dual is None or local.pieces is not None  # shells alone are slower than the dual and seldom tighter
-    if worth_it:
-        by_shells = shells_lam(problem, x, eps, lowest)
-        trials.append(_Trial(by_shells, float(by_shells * eps + local.upper(x, by_shells).mean()), None, True))
-        lam = by_shells / 1.12 if local.pieces is None else lowest
-        for _ in range(12):
-            trials.append(_Trial(lam, float(lam * eps + local.upper(x, lam).mean()), None, True))
-            if trials[-1].objective > 1.05 * min(trial.objective for trial in trials):
+class _Chooser:
+    """What each kind of bound, and both together, give on tuning people at several lam.
+
+    The mean over all of them is what was reached from below plus what the bound lies above that on a few.
+    """
+
+    def __init__(
+        self,
+        normal: Normal,
+        x: Tensor,
+        eps: float,
+        lowest: float | None,
+        reached: Callable[[float], Tensor],
+        progress: Say | None,
+    ) -> None:
+        self.problem, self.x, self.eps, self.lowest = normal.problem, x, eps, lowest
+        self.reached, self.progress = reached, progress
+        self.trials: list[_Trial] = []
+
+    @property
+    def least(self) -> float:
+        return min((trial.objective for trial in self.trials), default=math.inf)
+
+    def close(self) -> bool:
+        """Whether what was tried leaves little to gain."""
+        best = min(self.trials, key=lambda trial: trial.objective)
+        return best.objective <= CLOSE * (best.lam * self.eps + float(self.reached(best.lam).mean()))
+
+    def try_local(self) -> Local:
+        lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
+        lam = STEPS_UP[1] * lowest
+        local = cut(self.problem, self.x, self.eps, lam, self.reached(lam), progress=self.progress)
+        self._upwards(local, lowest)
+        return local
+
+    def try_dual(self, dual: Solver | None, local: Local | None) -> Local:
+        """The dual alone and with the local bound; where neither is to be had, shells alone."""
+        pieces = local
+        if local is None:
+            local = Local(self.problem, None)
+            if dual is None:  # shells alone are slower than the dual and seldom tighter
+                lowest = self.lowest or 1e-3
+                lam = shells_lam(self.problem, self.x, self.eps, lowest)
+                self._upwards(local, max(lam / STEPS_UP[3], lowest))
+        for factor in (1.0, 1.1, 1.4) if dual is not None else ():
+            assert dual is not None
+            solver = Solver(self.problem, Multipliers(dual.m.lam * factor, dual.m.eta, dual.m.gam, dual.m.th))
+            lam, few = float(solver.m.lam), self.x[:TRIED]
+            if lam * self.eps > self.least:
+                break
+            by_dual = bracket(solver, few, rounds=3).upper
+            alone = self._add(lam, by_dual, solver, False)
+            if pieces is not None and alone < 2 * self.least:
+                both = torch.minimum(by_dual, pieces.upper(few, lam, self.reached(lam)[:TRIED]))
+                if self._objective(lam, both) < WORTH * alone:
+                    self._add(lam, both, solver, True)
+        return local
+
+    def _upwards(self, local: Local, lowest: float) -> None:
+        for factor in STEPS_UP:
+            lam = factor * lowest
+            objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED]), None, True)
+            if objective > 1.03 * self.least:
                 break  # convex in lam
-            lam *= 1.12
-    least = min((trial.objective for trial in trials), default=math.inf)
-    for factor in (1.0, 1.1, 1.4) if dual is not None else ():
-        assert dual is not None
-        solver = Solver(problem, Multipliers(dual.m.lam * factor, dual.m.eta, dual.m.gam, dual.m.th))
-        lam = float(solver.m.lam)
-        by_dual = bracket(solver, x, rounds=3).upper
-        alone = float(lam * eps + by_dual.mean())
-        if lam * eps > least or alone > 2 * least:
-            continue
-        trials.append(_Trial(lam, alone, solver, False))
-        if not worth_it:
-            continue
-        both = float(lam * eps + torch.minimum(by_dual, local.upper(x, lam)).mean())
-        if both < WORTH * alone:
-            trials.append(_Trial(lam, both, solver, True))
-    return trials
+
+    def _add(self, lam: float, upper: Tensor, dual: Solver | None, local: bool) -> float:
+        self.trials.append(_Trial(lam, self._objective(lam, upper), upper, dual, local))
+        return self.trials[-1].objective
+
+    def _objective(self, lam: float, upper: Tensor) -> float:
+        reached = self.reached(lam)
+        return lam * self.eps + float(reached.mean() + (upper - reached[: len(upper)]).mean())
 
 
 class _Ranges:
@@ -223,7 +292,8 @@ class _Ranges:
         if self.start is None:
             return []
         lam = float(self.start.lam)
-        return [_Trial(lam, lam * self.eps + self.known[lam], None, False)]
+        everybody = torch.tensor([self.known[lam]], dtype=torch.float64)
+        return [_Trial(lam, lam * self.eps + self.known[lam], everybody, None, False)]
 
     def largest(self, lam: float) -> float:
         if lam not in self.known:
@@ -234,6 +304,7 @@ class _Ranges:
                     self.known[lam] = min(value, self.ceiling)
                 except (ValueError, LinAlgError, KeyboardInterrupt):
                     pass
+            self.known[lam] = min(b for at, b in self.known.items() if at <= lam)  # r_lam falls as lam rises
         return self.known[lam]
 
 

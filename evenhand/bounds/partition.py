@@ -253,7 +253,8 @@ class Refinement:
         n = len(views.x)
         values = views.values(self.pieces)
         person, piece = (values > views.enough[:, None]).nonzero(as_tuple=True)
-        value, done = values[person, piece], torch.zeros(n, dtype=torch.float64)
+        value = values[person, piece]
+        done = values.masked_fill(values > views.enough[:, None], 0.0).amax(1).clamp(min=0)  # what needs no work
         for _ in range(rounds):
             order = torch.argsort(value, descending=True, stable=True)
             order = order[torch.argsort(person[order], stable=True)]

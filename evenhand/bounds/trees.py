@@ -48,7 +48,14 @@ class TreeBound:
     boxes: int = 2000
     floor: float = 0.0  # a bracket this narrow is closed: a share of the mean on tuning people
 
-    def upper(self, x: Tensor) -> Bracket:
+    @property
+    def confident(self) -> tuple[float, float]:
+        return self.lam, self.largest
+
+    def at(self, lam: float) -> TreeBound:
+        return replace(self, lam=lam)  # the range of the outputs holds at every lam
+
+    def upper(self, x: Tensor, reached: Tensor | None = None) -> Bracket:
         rows = x.numpy()
         found = worst_case(
             self.ensemble, self.people, rows, lam=self.lam, scale=self.scale, boxes=self.boxes, floor=self.floor

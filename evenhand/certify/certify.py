@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of, take
-from evenhand.bounds.bound import Bound, Bounding, Bracket
+from evenhand.bounds.bound import Bound, Bounding, Bracket, Priced
 from evenhand.bounds.crown import output_range
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
@@ -45,7 +45,11 @@ from evenhand.search.thorough import Attack, candidates, plan
 from evenhand.search.within import Similar, within
 from evenhand.variations import Variations
 
-CHUNK = 4096  # people looked at together
+CHUNK = 256  # people looked at together
+TUNING_ROWS = 512  # tuning people on whom lam is chosen
+EFFORT = 4.0  # of the search
+ANOTHER_LAM = 0.03  # a lam that differs by more is worth another pass
+Progress = bool | Callable[[str], None]
 NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
 
 
@@ -90,7 +94,7 @@ def certify(
     start: Multipliers | None = None,
     rounds: int = 6,
     per_person: bool = True,
-    progress: bool | Callable[[str], None] = False,
+    progress: Progress = False,
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
 
@@ -143,34 +147,53 @@ def certify(
     _say(progress, f"the bound is tuned: lam = {lam:.4g}, range {largest:.4g}")
     move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, bound.upper(tuning[:128]))[1:], eps)
     pool = Pool() if per_person else StreamedPool(lams[-1], 0.0)
-    above, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans()
-    each_low, each_high = [], []
-    for part in parts_of(x_held_out, CHUNK):  # of one part: what is said of a person depends on that person only
-        for other in known:
-            other.refuse(part)
-        for rows in _encoded(judged, part):
-            check_inside(problem.box, rows)
-            found = bound.upper(rows)
-            rbar = found.upper.numpy()
-            similar, d_y, d_x = _pool_distances(attack, rows, eps, lams, found)
-            headline.add_bounded(rows, similar.h, bound.decided(rows, eps), *bound.score_range(rows, eps))
-            low, high = similar.d_y.max(1).values.numpy(), read.up_each(lam * eps + rbar)
-            _check_order(0.0, 0.0, low, high)
-            above.add(rbar)
-            pool.add(d_y, d_x)
-            for means, values in zip((moved_y, moved_x), move(d_y, d_x)):
-                means.add(values)
-            if per_person:
-                each_low.append(low)
-                each_high.append(high)
-        _say(progress, f"{pool.n:,} individuals, R_high = {read.up(lam * eps + above.mean):.4g}")
+    cap_lam, cap = bound.confident if isinstance(bound, Priced) else (lam, largest)
+    above, capped, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans(), BlockMeans()
+    each_low, each_high, seen = [], [], []
+    whole = hasattr(x_held_out, "__len__")
+    order = shuffled(n, seed_of(x_held_out)) if whole else np.zeros(0, dtype=np.intp)
+    if whole:  # in random order, so that whoever is reached before Ctrl-C is a random sample
+        x_held_out = take(x_held_out, order)
+    try:
+        for part in parts_of(x_held_out, CHUNK):  # of one part: what is said of a person depends on that person only
+            for other in known:
+                other.refuse(part)
+            for rows in _encoded(judged, part):
+                check_inside(problem.box, rows)
+                points, d_y, d_x = _searched(attack, rows, eps, lams)
+                found = _upper(bound, problem, rows, points)
+                similar, d_y, d_x = _with_witness(attack, rows, points, d_y, d_x, found, eps)
+                decided, ranges = bound.decided(rows, eps), bound.score_range(rows, eps)
+                rbar = found.upper.numpy()
+                low, high = similar.d_y.max(1).values.numpy(), read.up_each(lam * eps + rbar)
+                _check_order(0.0, 0.0, low, high)
+                headline.add_bounded(rows, similar.h, decided, *ranges)
+                above.add(rbar)
+                capped.add(np.minimum(rbar, cap))
+                pool.add(d_y, d_x)
+                for means, values in zip((moved_y, moved_x), move(d_y, d_x)):
+                    means.add(values)
+                if per_person:
+                    each_low.append(low)
+                    each_high.append(high)
+                    seen.append(rows)
+                _say(progress, f"{pool.n:,} individuals, R_high = {read.up(lam * eps + above.mean):.4g}")
+    except KeyboardInterrupt:
+        if not whole or pool.n == 0:
+            raise
+        _say(progress, f"stopped: a statement from the {pool.n:,} individuals seen so far")
     if pool.n == 0:
         raise ValueError("nobody is held out; a certificate needs at least one individual")
     value, r_high = pool.minimise(eps).value, read.up(lam * eps + above.mean)
     _check_order(value, r_high)
+    low_of, high_of = (np.concatenate([*each, np.zeros(0)]) for each in (each_low, each_high))
+    if isinstance(pool, Pool) and isinstance(bound, Priced) and read.g is None:  # squares are what d_Y is
+        r_high = min(r_high, read.up(_at_their_own_lam(bound, pool, eps, torch.cat(seen), lams[-1], progress)))
+    done = order[: pool.n] if whole else np.arange(pool.n)
+    back = np.argsort(done) if per_person else np.zeros(0, dtype=np.intp)
 
     def upper(alpha: float) -> float:
-        return read.up(min(lam * eps + interval(above.values, largest, alpha), bound.everywhere))
+        return read.up(min(cap_lam * eps + interval(capped.values, cap, alpha), bound.everywhere))
 
     def lower(alpha: float) -> float:
         return min(move.lower(moved_y.values, moved_x.values, eps, alpha, interval), upper(alpha))
@@ -198,9 +221,9 @@ def certify(
         n=pool.n,
         confidence=confidence,
         distance=read.name,
-        each_low=np.concatenate([*each_low, np.zeros(0)]),
-        each_high=np.concatenate([*each_high, np.zeros(0)]),
-        rows=held_rows if per_person else np.zeros(0, dtype=np.intp),
+        each_low=low_of[back],
+        each_high=high_of[back],
+        rows=held_rows[done[back]] if per_person and whole else np.zeros(0, dtype=np.intp),
         tuning_rows=len(tuning),
         seconds=time.perf_counter() - began,
     )
@@ -251,7 +274,7 @@ def _prepare(
     bounds: Any,
     output_distance: OutputDistance | None,
     effort: _Effort,
-    progress: bool | Callable[[str], None],
+    progress: Progress,
     threshold: float | None = None,
 ) -> _Prepared:
     check_statement(eps, 0.5)
@@ -268,25 +291,38 @@ def _prepare(
     judged.check_function(x)
     x = x[torch.from_numpy(shuffled(len(x), 0))]  # the first ones are used more than the others
     _check_folding(judged, layers, x[:64])
-    attack = Attack(judged.outputs_for(distance), problem, distance, differentiable=True, neighbours=x[:256])
+    attack = Attack(judged.outputs_for(distance), problem, distance, True, neighbours=x[:256], effort=EFFORT)
+    x = x[:TUNING_ROWS]
     lams = plan(attack, x[:128], eps)
+    points, d_y, d_x = _searched(attack, x, eps, lams)
+    if eps > 0 and (lam := _pooled(d_y, d_x).minimise(eps).lam) > 0:
+        lams = [0.7 * lam, 1.4 * lam, lam]
+    squares = _pooled(problem.gain(x[:, None], points, 0.0).numpy(), d_x)  # what the bound speaks of
     say = (lambda text: _say(progress, text)) if progress else None
     start = effort.start if effort.start is not None else _trained_multipliers(model)
     bound = bound_network(
         problem,
         layers,
-        x[: effort.tune_rows],
+        x,
         eps,
         n=effort.n,
         alpha=effort.alpha,
+        tune_rows=effort.tune_rows,
         steps=effort.tune_steps,
         rounds=effort.rounds,
         threshold=threshold if threshold is not None else 0.0,
         start=start,
-        lam_at_least=lams[-1] / 2,
+        lam_at_least=squares.minimise(eps).lam if eps > 0 else None,
+        reached=lambda lam: torch.from_numpy(squares.gains(lam)),
         progress=say,
     )
     return _Prepared(judged, problem, read, attack, bound, x, lams)
+
+
+def _pooled(d_y: NDArray[Any], d_x: NDArray[Any]) -> Pool:
+    pool = Pool()
+    pool.add(d_y, d_x)
+    return pool
 
 
 def _prepare_own(
@@ -325,18 +361,54 @@ def _trained_multipliers(model: Any) -> Multipliers | None:
     return found if isinstance(found, Multipliers) else None
 
 
+Searched = tuple[Tensor, NDArray[np.float64], NDArray[np.float64]]  # points (n, m, d), their d_Y and d_X (n, m)
+
+
+def _searched(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> Searched:
+    """All that a search finds for each person."""
+    parts = []
+    for rows in torch.split(x, 512):
+        points = candidates(attack, rows, eps, lams)
+        parts.append((points, *attack.distances(rows, points)))
+    points, d_y, d_x = (torch.cat(each) for each in zip(*parts, strict=True))
+    return points, d_y.numpy(), d_x.numpy()
+
+
+def _with_witness(
+    attack: Attack, x: Tensor, points: Tensor, d_y: NDArray[Any], d_x: NDArray[Any], found: Bracket, eps: float
+) -> tuple[Similar, NDArray[np.float64], NDArray[np.float64]]:
+    """Who is within eps, and d_Y and d_X of all candidates (n, m), the branch and bound's own among them."""
+    more = found.witness[:, None]
+    more_y, more_x = attack.distances(x, more)
+    all_y, all_x = (torch.cat([torch.from_numpy(a), b], 1) for a, b in ((d_y, more_y), (d_x, more_x)))
+    similar = within(attack, x, torch.cat([points, more], 1), eps)
+    return similar, *similar.joined(all_y, all_x)
+
+
 def _pool_distances(
     attack: Attack, x: Tensor, eps: float, lams: list[float], found: Bracket
 ) -> tuple[Similar, NDArray[np.float64], NDArray[np.float64]]:
-    """Who is within eps, and d_Y and d_X of all candidates (n, m), the branch and bound's own among them."""
-    parts = []
-    for start in range(0, len(x), 512):
-        rows = x[start : start + 512]
-        points = torch.cat([candidates(attack, rows, eps, lams), found.witness[start : start + 512, None]], 1)
-        parts.append((points, *attack.distances(rows, points)))
-    points, d_y, d_x = (torch.cat(each) for each in zip(*parts, strict=True))
-    similar = within(attack, x, points, eps)
-    return similar, *similar.joined(d_y, d_x)
+    return _with_witness(attack, x, *_searched(attack, x, eps, lams), found, eps)
+
+
+def _upper(bound: Bound, problem: Geometry, x: Tensor, points: Tensor) -> Bracket:
+    """r_lam of each person from both sides; no work is spent on what a search has reached already."""
+    if not (isinstance(bound, Priced) and isinstance(problem, Problem)):
+        return bound.upper(x)
+    return bound.upper(x, problem.gain(x[:, None], points, bound.lam).amax(1).clamp(min=0))
+
+
+def _at_their_own_lam(bound: Priced, pool: Pool, eps: float, x: Tensor, tuned: float, progress: Progress) -> float:
+    """lam*eps + mean bound at the lam that suits these people, as far above the minimiser of what was found for them as
+    the bound's lam is above that of the tuning people. It is about the sample: no confidence may rest on it."""
+    lam = pool.minimise(eps).lam * max(1.0, bound.lam / tuned)
+    if not (eps > 0 and 0 < lam < np.inf and abs(lam / bound.lam - 1) > ANOTHER_LAM):
+        return np.inf
+    _say(progress, f"once more at lam = {lam:.4g}, which suits these people; Ctrl-C leaves it out")
+    try:
+        return lam * eps + float(bound.at(lam).upper(x, torch.from_numpy(pool.gains(lam))).upper.mean())
+    except KeyboardInterrupt:
+        return np.inf
 
 
 def most_d_x(problem: Geometry) -> float:
@@ -386,7 +458,7 @@ def _check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: An
         )
 
 
-def _say(progress: bool | Callable[[str], None], text: str) -> None:
+def _say(progress: Progress, text: str) -> None:
     if callable(progress):
         progress(text)
     elif progress:

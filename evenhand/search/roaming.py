@@ -12,9 +12,9 @@ from torch import Tensor
 from evenhand.search.attack import Attack
 from evenhand.search.climbs import worth
 
-PRICES = (0.3, 0.6, 1.0)  # times lam: a lower price leads farther
-STARTS = 24
-STEPS = 32
+PRICES = (0.4, 1.0)  # times lam: a lower price leads farther
+STARTS = 20
+STEPS = 24
 LONGEST = 0.3  # of a column's range: the first step
 
 

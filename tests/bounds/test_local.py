@@ -54,7 +54,7 @@ def test_shells_and_pieces_are_above_all_that_is_tried_and_close_to_it(sizes, fr
     shells = Local(problem, None).upper(x, LAM)
     assert (shells >= found - 1e-9).all()
     if can_be_cut(problem):
-        local = cut(problem, random_points(problem, 6, 2), 0.01, LAM, LAM, most=80)
+        local = cut(problem, random_points(problem, 6, 2), 0.01, LAM, most=80)
         upper = local.upper(x, LAM)
         assert (upper >= found - 1e-9).all()
         assert (upper <= shells + 1e-9).all()
@@ -89,7 +89,7 @@ def test_close_to_a_person_the_bound_is_exact():
 
 def test_a_row_alone_gets_the_same_bound():
     problem = column_problem((3, 4, 4, 1))
-    local = cut(problem, random_points(problem, 4, 2), 0.01, LAM, LAM, most=30)
+    local = cut(problem, random_points(problem, 4, 2), 0.01, LAM, most=30)
     x = random_points(problem, 4, 5)
     torch.testing.assert_close(local.upper(x, LAM)[2:3], local.upper(x[2:3], LAM))
 
@@ -99,7 +99,7 @@ def test_units_of_columns_do_not_matter():
     plain, other = column_problem(), column_problem(units=units)
     x = random_points(plain, 3, 1)
     both = [
-        cut(p, random_points(plain, 4, 2) * u, 0.01, LAM, LAM, most=20).upper(x * u, LAM)
+        cut(p, random_points(plain, 4, 2) * u, 0.01, LAM, most=20).upper(x * u, LAM)
         for p, u in ((plain, torch.ones(4, dtype=torch.float64)), (other, units))
     ]
     torch.testing.assert_close(both[0], both[1], rtol=1e-6, atol=1e-9)
