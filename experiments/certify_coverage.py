@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from evenhand.certify.certify import separate
+from evenhand.certify.people import separate
 from evenhand.dual.confidence import UpperBound, betting_upper, empirical_bernstein_upper, hoeffding_upper
 from evenhand.dual.moves import FixedMove
 from evenhand.dual.running import BlockMeans

@@ -29,7 +29,7 @@ from evenhand.bounds.readout import Readout, readout, squared_readout
 from evenhand.bounds.trees import bound_trees, suggestions
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
-from evenhand.certify.people import Known
+from evenhand.certify.people import Known, separate
 from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
@@ -415,24 +415,6 @@ def most_d_x(problem: Geometry) -> float:
     """At least the largest d_X of two people in Dom."""
     span = problem.box.high - problem.box.low
     return float(torch.linalg.eigvalsh(problem.sigma)[-1].clamp(min=0) * span.square().sum())
-
-
-def separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
-    """Tuning people, held-out people, and which rows of what was given the latter are (none for a stream)."""
-    if x_tune is not None:
-        n = len(x_held_out) if hasattr(x_held_out, "__len__") else 0
-        return x_tune, x_held_out, np.arange(n, dtype=np.intp)
-    if not hasattr(x_held_out, "__len__"):
-        raise ValueError("x_tune is needed when the held-out people come in parts: give other people to tune on")
-    count = len(x_held_out) // 5
-    if count < 10:
-        raise ValueError(
-            f"x_tune is needed with only {len(x_held_out)} held-out rows: the multipliers must be chosen on other "
-            "people; give x_tune, or at least 50 held-out rows, a fifth of which is then used for tuning"
-        )
-    order = shuffled(len(x_held_out), seed_of(x_held_out))
-    held = np.sort(order[count:])
-    return take(x_held_out, order[:count]), take(x_held_out, held), held
 
 
 def _encoded(judged: Judged, part: Any) -> Iterator[Tensor]:

@@ -1,4 +1,4 @@
-"""Are two samples of people disjoint? A certificate from people the model has seen would say nothing."""
+"""Two samples of people, disjoint: a certificate from people the model has seen would say nothing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from evenhand.dual.order import row_keys
+from evenhand.audit import take
+from evenhand.dual.order import row_keys, seed_of, shuffled
 from evenhand.variations import Variations
 
 
@@ -66,3 +68,21 @@ def _labelled(x: Any) -> bool:
     return isinstance(x, pd.DataFrame) and not (
         isinstance(x.index, pd.RangeIndex) and x.index.start == 0 and x.index.step == 1
     )
+
+
+def separate(x_tune: Any, x_held_out: Any) -> tuple[Any, Any, NDArray[np.intp]]:
+    """Tuning people, held-out people, and which rows of what was given the latter are (none for a stream)."""
+    if x_tune is not None:
+        n = len(x_held_out) if hasattr(x_held_out, "__len__") else 0
+        return x_tune, x_held_out, np.arange(n, dtype=np.intp)
+    if not hasattr(x_held_out, "__len__"):
+        raise ValueError("x_tune is needed when the held-out people come in parts: give other people to tune on")
+    count = len(x_held_out) // 5
+    if count < 10:
+        raise ValueError(
+            f"x_tune is needed with only {len(x_held_out)} held-out rows: the multipliers must be chosen on other "
+            "people; give x_tune, or at least 50 held-out rows, a fifth of which is then used for tuning"
+        )
+    order = shuffled(len(x_held_out), seed_of(x_held_out))
+    held = np.sort(order[count:])
+    return take(x_held_out, order[:count]), take(x_held_out, held), held

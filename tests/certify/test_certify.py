@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import evenhand.certify.certify as certifying
 from evenhand.audit import audit
 from evenhand.bounds.layers import CannotCertify
 from evenhand.certify.certificate import Certificate
@@ -426,3 +427,24 @@ def test_no_point_of_a_freed_domain_is_above_the_bound_of_a_net():
     d_y = (h[:, None] - h_tried[None]).square().mean(-1)
     d_x = metric.pairwise(x, tried)
     assert float((d_y - found.lam * d_x).amax(1).mean() + found.lam * EPS) <= found.r_high
+
+
+def test_ctrl_c_gives_a_statement_about_those_who_were_reached(monkeypatch):
+    model, x = net(2), net_people(60)
+    whole = certify(model, x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+    calls = []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 4:  # twice on tuning people, then the first chunk, then the second
+            raise KeyboardInterrupt
+        return searched(*args)
+
+    searched = certifying._searched
+    monkeypatch.setattr(certifying, "CHUNK", 20)
+    monkeypatch.setattr(certifying, "_searched", interrupted)
+    some = certify(model, x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+    assert some.n == len(some.rows) == 20
+    np.testing.assert_allclose(some.each_high, whole.each_high[some.rows], rtol=1e-8)
+    assert some.lower <= some.r_high <= some.upper
+    assert some.upper >= whole.r_high
