@@ -12,7 +12,7 @@ from .conftest import QuickAudit
 @pytest.mark.slow
 def test_demo_writes_the_table_and_the_folder(tmp_path, invoke, monkeypatch):
     monkeypatch.setattr(judging, "search", lambda model, frame, task, settings: QuickAudit(frame))
-    chosen = {"table": [], "chosen": {"rho": 15.0, "why": "rho = 15 was given."}}
+    chosen = {"table": [], "chosen": {"rho": 15.0, "kind": "network", "why": "rho = 15 was given."}, "other": None}
     monkeypatch.setattr(stages, "choose_rho", lambda *args: chosen)
     result = invoke("demo", "--out", tmp_path / "demo", "--steps", "5", "--no-certificate")
     assert result.exit_code == 0, result.stderr
