@@ -141,7 +141,7 @@ def test_a_damaged_file_is_an_error_and_the_last_good_one_is_kept(tmp_path, dama
         ),
         ({"fair": {"search": GradientSearch(full_steps=2)}}, "objective.regularizer.search.full_steps was 1 and is 2"),
         ({"fair": {"bounds": (0.0, 2.0)}}, "objective.regularizer.bounds.1 was 1.0 and is 2.0"),
-        ({"fair": {"output_distance": total_variation}}, "objective.regularizer.output_distance was"),
+        ({"fair": {"output_distance": total_variation}}, "objective.regularizer.output_distance.function was"),
         ({"search_seed": 5}, "objective.regularizer.generator was"),
         ({"weights_seed": 5}, "model.0.weight was"),
         ({"generator": torch.Generator().manual_seed(5)}, "batches was"),
