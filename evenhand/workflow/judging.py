@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from evenhand.audit import Audit, audit
 from evenhand.certify.certify import certify
@@ -121,24 +122,31 @@ def pairs(found: Audit, model: Trained, frame: pd.DataFrame, task: Task, k: int 
     measured again, and whoever is no longer similar is not listed."""
     listed = found.pairs(50)
     listed = listed[listed["d_X"] <= found.eps]
-    people = []
+    own = frame.loc[listed.index, list(model.columns)]
+    others = []
     for row, line in listed.iterrows():
-        own = frame.loc[[row], list(model.columns)]
-        other = own.copy()
+        other = own.loc[[row]].copy()
         for name in model.columns:
             if f"{name} (worst)" in listed.columns and not _same(line[name], line[f"{name} (worst)"]):
                 value = line[f"{name} (worst)"]
                 other[name] = _rounded(value, task, name) if task.schema.kind(name) == "number" else str(value)
-        person, d_x = compared(model, own, other, task.schema), _distance(model, own, other)
-        if person["changed"] and d_x <= found.eps:
-            people.append({"row": str(row), "d_x": d_x, "d_y": float(line["d_Y"]), **person})
-    return people[:k]
+        others.append(other)
+    if not others:
+        return []
+    other = pd.concat(others)
+    d_x, people = _distances(model, own, other), compared(model, own, other, task.schema)
+    shown = [
+        {"row": str(row), "d_x": float(d), "d_y": float(d_y), **person}
+        for row, d, d_y, person in zip(listed.index, d_x, listed["d_Y"], people)
+        if person["changed"] and d <= found.eps
+    ]
+    return shown[:k]
 
 
-def _distance(model: Trained, own: pd.DataFrame, other: pd.DataFrame) -> float:
-    """d_X of two people of the table."""
+def _distances(model: Trained, own: pd.DataFrame, other: pd.DataFrame) -> NDArray[np.float64]:
+    """d_X of two people of the table, row by row."""
     x = torch.tensor(encode(model.view.encoder, pd.concat([own, other])).to_numpy(dtype=np.float64))
-    return float(model.view.fair_metric.matching(x).cost(x[1:] - x[:1]).item())
+    return np.asarray(model.view.fair_metric.matching(x).cost(x[len(own) :] - x[: len(own)]).numpy())
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -169,7 +177,7 @@ def example(
     other = own.copy()
     for name, (_, would) in person["changed"].items():
         other[name] = np.float32(would) if task.schema.kind(name) == "number" else would
-    said = {name: compared(models[name], own, other, task.schema) for name in (reference, "fair")}
+    said = {name: compared(models[name], own, other, task.schema)[0] for name in (reference, "fair")}
     return {
         "row": person["row"],
         "d_x": person["d_x"],

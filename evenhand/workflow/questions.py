@@ -133,14 +133,13 @@ def most_changed(
     values = np.stack([given for _, given in _answers(model, few, question, schema.regression)], axis=1)
     change = np.abs(values - values[:, :1]).max(-1)
     worst = change.argmax(1)
-    people = []
-    for i in np.argsort(-change[np.arange(len(few)), worst], kind="stable")[:k]:
-        if change[i, worst[i]] <= 0:
-            break
-        own, other = few.iloc[[i]], versions[worst[i]].iloc[[i]]
-        people.append({"row": str(few.index[i]), "change": float(change[i, worst[i]]),
-                       **compared(model, own, other, schema)})  # fmt: skip
-    return people
+    size = change[np.arange(len(few)), worst]
+    chosen = [int(i) for i in np.argsort(-size, kind="stable")[:k] if size[i] > 0]
+    if not chosen:
+        return []
+    others = pd.concat([versions[worst[i]].iloc[[i]] for i in chosen])
+    shown = compared(model, few.iloc[chosen], others, schema)
+    return [{"row": str(few.index[i]), "change": float(size[i]), **person} for i, person in zip(chosen, shown)]
 
 
 def _answers(
@@ -159,26 +158,31 @@ def _answers(
             yield codes[part], values[part]
 
 
-def compared(model: Asked, own: pd.DataFrame, other: pd.DataFrame, schema: Schema) -> dict[str, Any]:
-    """One person beside another: what differs, both scores and both decisions."""
-    record = {str(name): show(own[name].iloc[0]) for name in own.columns}
-    would = {str(name): show(other[name].iloc[0]) for name in other.columns}
-    result: dict[str, Any] = {
-        "changed": {name: [record[name], would[name]] for name in would if would[name] != record.get(name)},
-        "record": record,
-    }
-    if schema.regression:
-        mine, theirs = float(model.codes(own)[0]), float(model.codes(other)[0])
-        return result | {"score": mine, "score_other": theirs, "decision": show(mine), "decision_other": show(theirs)}
-    p, q = model.probabilities(own)[0], model.probabilities(other)[0]
-    most = int(np.abs(q - p).argmax()) if len(schema.classes) > 2 else len(schema.classes) - 1
-    return result | {
-        "label": schema.labels[most],
-        "score": float(p[most]),
-        "score_other": float(q[most]),
-        "decision": schema.labels[int(model.codes(own)[0])],
-        "decision_other": schema.labels[int(model.codes(other)[0])],
-    }
+def compared(model: Asked, own: pd.DataFrame, other: pd.DataFrame, schema: Schema) -> list[dict[str, Any]]:
+    """Each person beside another, row by row: what differs, both scores and both decisions. The model is asked about
+    all of them at once."""
+    people: list[dict[str, Any]] = []
+    if len(own) == 0:
+        return people
+    codes = model.codes(pd.concat([own, other]))
+    p = None if schema.regression else model.probabilities(pd.concat([own, other]))
+    for i in range(len(own)):
+        record = {str(name): show(own[name].iloc[i]) for name in own.columns}
+        would = {str(name): show(other[name].iloc[i]) for name in other.columns}
+        changed = {name: [record[name], would[name]] for name in would if would[name] != record.get(name)}
+        person: dict[str, Any] = {"changed": changed, "record": record}
+        mine, theirs = codes[i], codes[len(own) + i]
+        if p is None:
+            person |= {"score": float(mine), "score_other": float(theirs)}
+            person |= {"decision": show(float(mine)), "decision_other": show(float(theirs))}
+        else:
+            moved = np.abs(p[len(own) + i] - p[i])
+            most = int(moved.argmax()) if len(schema.classes) > 2 else len(schema.classes) - 1
+            person |= {"label": schema.labels[most], "score": float(p[i, most])}
+            person |= {"score_other": float(p[len(own) + i, most]), "decision": schema.labels[int(mine)]}
+            person |= {"decision_other": schema.labels[int(theirs)]}
+        people.append(person)
+    return people
 
 
 def show(value: Any) -> str:

@@ -98,7 +98,7 @@ def test_people_whose_score_changes_most():
 
 def test_one_person_beside_another():
     schema = schema_of(FRAME, ["sex"])
-    found = compared(BySex(), FRAME.iloc[[2]], FRAME.iloc[[3]], schema)
+    (found,) = compared(BySex(), FRAME.iloc[[2]], FRAME.iloc[[3]], schema)
     assert found["changed"] == {"age": ["40", "60"], "sex": ["m", "f"]}
     assert found["record"] == {"age": "40", "sex": "m"}
 
