@@ -64,7 +64,7 @@ def main() -> None:
     X, y = (train.X[:2000], train.y[:2000]) if given.quick else (train.X, train.y)
     metric = from_classifier(X, columns=["sex", "race"], predict=["sex"])
     training = {**TRAINING, "steps": QUICK_STEPS} if given.quick else TRAINING
-    rows, some = (100, slice(0, None, 3)) if given.quick else (1000, slice(None))
+    rows, some = (30, slice(0, None, 3)) if given.quick else (1000, slice(None))
     scores = {
         "unfairness": SearchedUnfairness(EPS, metric, rows=rows),
         "spouse_flips": spouse_flips,

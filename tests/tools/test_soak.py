@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.mark.slow
 def test_a_short_soak_has_no_failure(tmp_path):
     pytest.importorskip("safetensors", reason="saving models needs evenhand[io]")
-    seconds = os.environ.get("EVENHAND_SOAK_SECONDS", "60")
+    seconds = os.environ.get("EVENHAND_SOAK_SECONDS", "30")
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "soak.py", "--seconds", seconds, "--out", tmp_path / "soak.json"],
         capture_output=True,
