@@ -16,7 +16,8 @@ NEAR = 1.2  # shells are trusted as long as they stay within this factor of the 
 INNERMOST = 2
 AT_ONCE = 64  # pieces cut in a round
 MOST_COLUMNS, MOST_RELUS = 64, 400
-ROUNDS, CUTS = 12, 8  # of each person's own worst pieces
+ROUNDS, WORST = 60, 16  # each person's own worst pieces are looked at closer, or cut; so often at most
+FEWEST_ROUNDS, RELU_ROUNDS = 8, 1500  # so many rounds times ReLUs
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
 PEOPLE = 24  # tuning people whose worst pieces are cut
@@ -40,8 +41,9 @@ class Local:
         goal = torch.maximum(near, reached) + self.slack
         rows = (alone > ENOUGH * goal).nonzero()[:, 0]
         if self.pieces is not None and len(rows):
-            views = _views(self.problem, x[rows], lam, inner[rows], goal[rows], stages=3)
-            far = Refinement(self.problem.layers, self.pieces).upper(views, ROUNDS, CUTS)
+            views = _views(self.problem, x[rows], lam, inner[rows], goal[rows])
+            rounds = min(ROUNDS, max(FEWEST_ROUNDS, RELU_ROUNDS // sum(self.problem.widths)))
+            far = Refinement(self.problem.layers, self.pieces).upper(views, rounds, WORST)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
         return alone + 1e-9 * alone.abs() + 1e-13 * self.problem.f(x).square().sum(1)  # rounding
 
@@ -54,8 +56,8 @@ def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Ten
     return near, radii(problem)[count], running[:, -1].clone()
 
 
-def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, goal: Tensor, stages: int = 2) -> Views:
-    return Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), lam, inner, ENOUGH * goal, stages)
+def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, goal: Tensor) -> Views:
+    return Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), lam, inner, ENOUGH * goal)
 
 
 def can_be_cut(problem: Problem) -> bool:

@@ -12,18 +12,14 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from evenhand.bounds.chords import Sights, worst
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.linear import relaxation
 from evenhand.bounds.problem import Problem
 
-CHORDS = 6
-STAGES = ((1.0, 40), (0.1, 60), (0.1, 300))  # how far around the worst interval, and how many steps
-
 AT_ONCE = 16  # people
+CLOSER = 3  # stages of a closer look at a person's worst pieces
 PAIRS = 2048  # (person, piece) pairs looked at together
-AROUND = torch.tensor(
-    [-1.5, -1, -0.6, -0.35, -0.2, -0.1, -0.03, 0.03, 0.1, 0.2, 0.35, 0.6, 1, 1.5], dtype=torch.float64
-)
 COLUMN_WEIGHT = 0.7  # halving a column loses this much of what splitting ReLUs of the same total would
 
 
@@ -205,19 +201,24 @@ class Views:
     lam: float
     inner: Tensor  # (n,)
     enough: Tensor  # (n,)
-    stages: int = 2  # how often a pair that is not yet below what is enough is worked on again
+    stages: int = 1  # how often a pair that is not yet below what is enough is worked on again
 
     def values(self, pieces: Pieces) -> Tensor:
         """sup of d_Y - lam * d_X over each piece outside d_X < inner^2, at most: (n, m)."""
         n, m = len(self.x), len(pieces)
         found = [
-            self.pairs(pieces, torch.arange(i, min(i + AT_ONCE, n)).repeat_interleave(m), torch.arange(m).repeat(k))
+            self.pairs(
+                pieces,
+                torch.arange(i, min(i + AT_ONCE, n)).repeat_interleave(m),
+                torch.arange(m).repeat(k),
+                self.stages,
+            )
             for i in range(0, n, AT_ONCE)
             for k in [min(AT_ONCE, n - i)]
         ]
         return torch.cat(found).reshape(n, m) if found else torch.zeros(0, m, dtype=torch.float64)
 
-    def pairs(self, pieces: Pieces, person: Tensor, piece: Tensor) -> Tensor:
+    def pairs(self, pieces: Pieces, person: Tensor, piece: Tensor, stages: int) -> Tensor:
         """The same for some (person, piece). Work on a pair ends when its value is below what is enough."""
         x, inner, enough = self.x[person], self.inner[person], self.enough[person]
         low, high = pieces.low[piece] - x, pieces.high[piece] - x
@@ -234,51 +235,55 @@ class Views:
                 rows = open_[start : start + PAIRS]
                 side = pieces.side[piece[rows]]
                 offset = pieces.offset[piece[rows]] + (side @ x[rows][..., None])[..., 0]
-                pair = _Pair(a[rows], at_x[rows], top[rows], low[rows], high[rows], side, offset, self.weight, self.lam)
-                quick[rows] = torch.minimum(quick[rows], pair.upper(inner[rows], enough[rows], self.stages))
+                seen = (a[rows], at_x[rows], top[rows], low[rows], high[rows], side, offset, inner[rows], enough[rows])
+                quick[rows] = torch.minimum(quick[rows], worst(Sights(*seen, self.weight, self.lam), stages))
             value = torch.maximum(value, quick)
         return value
 
 
 class Refinement:
     """The pieces, cut further for each person on their own. What a cut gives does not depend on who asked for it, so
-    the cuts are kept for the next person; how many cuts a person gets is fixed."""
+    the cuts are kept for the next person; how much is done for a person is fixed."""
 
     def __init__(self, layers: list[Layer], pieces: Pieces) -> None:
         self.layers, self.pieces = layers, pieces
         self.children: dict[int, list[int]] = {}
 
     def upper(self, views: Views, rounds: int, at_once: int) -> Tensor:
-        """max over the pieces of ``Views.values`` after some rounds of cutting each person's worst pieces: (n,)."""
+        """max over the pieces of ``Views.values``: (n,). A round looks closer at each person's worst pieces, or, where
+        that was done already, cuts them."""
         n = len(views.x)
         values = views.values(self.pieces)
         person, piece = (values > views.enough[:, None]).nonzero(as_tuple=True)
-        value = values[person, piece]
+        value, seen = values[person, piece], torch.zeros_like(piece, dtype=torch.bool)
         done = values.masked_fill(values > views.enough[:, None], 0.0).amax(1).clamp(min=0)  # what needs no work
-        for _ in range(rounds):
-            order = torch.argsort(value, descending=True, stable=True)
-            order = order[torch.argsort(person[order], stable=True)]
-            first = torch.searchsorted(person[order].contiguous(), torch.arange(n))
-            rank = torch.empty_like(order)
-            rank[order] = torch.arange(len(order)) - first[person[order]]
-            useful = self.pieces.relu_loss[piece].amax(1) > 0
-            chosen = (rank < at_once) & useful
-            if not bool(chosen.any()):
+        for left in range(rounds, 0, -1):
+            worst_ones = _rank(person, value, n) < at_once
+            closer = worst_ones & ~seen
+            chosen = worst_ones & seen & (self.pieces.relu_loss[piece].amax(1) > 0) & (left > 1)
+            if not bool(closer.any() or chosen.any()):
                 break
-            self._cut(sorted(set(piece[chosen].tolist())))
-            born = [self.children[q] for q in piece[chosen].tolist()]
-            count = torch.tensor([len(b) for b in born])
-            of = person[chosen].repeat_interleave(count)
-            new = torch.tensor([q for b in born for q in b], dtype=torch.long)
-            found = torch.minimum(views.pairs(self.pieces, of, new), value[chosen].repeat_interleave(count))
+            found = views.pairs(self.pieces, person[closer], piece[closer], CLOSER)
+            value[closer] = torch.minimum(value[closer], found)
+            seen |= closer
+            of, new, parent = self._cut(person, piece, chosen)
+            found = torch.minimum(views.pairs(self.pieces, of, new, views.stages), value[parent])
             person, piece = torch.cat([person[~chosen], of]), torch.cat([piece[~chosen], new])
-            value = torch.cat([value[~chosen], found])
+            value, seen = torch.cat([value[~chosen], found]), torch.cat([seen[~chosen], torch.zeros_like(of) > 0])
             still = value > views.enough[person]
             done = done.scatter_reduce(0, person[~still], value[~still], "amax")
-            person, piece, value = person[still], piece[still], value[still]
+            person, piece, value, seen = person[still], piece[still], value[still], seen[still]
         return done.scatter_reduce(0, person, value, "amax")
 
-    def _cut(self, ids: list[int]) -> None:
+    def _cut(self, person: Tensor, piece: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The parts of the chosen (person, piece): whose they are, which pieces, and of which entry."""
+        entries = chosen.nonzero()[:, 0]
+        self._make(sorted(set(piece[entries].tolist())))
+        born = [self.children[q] for q in piece[entries].tolist()]
+        parent = entries.repeat_interleave(torch.tensor([len(b) for b in born], dtype=torch.long))
+        return person[parent], torch.tensor([q for b in born for q in b], dtype=torch.long), parent
+
+    def _make(self, ids: list[int]) -> None:
         fresh = [q for q in ids if q not in self.children]
         if not fresh:
             return
@@ -291,101 +296,14 @@ class Refinement:
             self.children[fresh[parent]].append(start + i)
 
 
-class _Pair:
-    """sup of t^2 - lam d_X(delta), t = a . delta + c in [0, top], over a box and its halfspaces, for many pairs.
-
-    t^2 is below its chord on each interval of a cut of [0, top]; what is left is concave, and accelerated projected
-    gradient steps on the halfspaces' multipliers b bring its dual down. Every b >= 0 and every cut is sound; the cut is
-    made finer around the worst interval.
-    """
-
-    def __init__(
-        self,
-        a: Tensor,
-        c: Tensor,
-        top: Tensor,
-        low: Tensor,
-        high: Tensor,
-        side: Tensor,
-        offset: Tensor,
-        weight: Tensor,
-        lam: float,
-    ) -> None:
-        self.a, self.c, self.top, self.low, self.high, self.weight, self.lam = a, c, top, low, high, weight, lam
-        used = (side != 0).any(-1).any(0) if len(side) else torch.zeros(side.shape[1], dtype=torch.bool)
-        side, offset = side[:, used], offset[:, used]
-        paid = weight > 0
-        self.paid = paid
-        size = (side[..., paid].square() / (2 * lam * weight[paid])).sum(-1).sqrt()  # the dual's curvature becomes 1
-        scale = torch.where(size > 0, 1 / size.clamp(min=1e-300), torch.ones_like(size))
-        self.side, self.offset = side * scale[..., None], offset * scale
-
-    def __getitem__(self, rows: Tensor) -> _Pair:
-        other = _Pair.__new__(_Pair)
-        other.__dict__.update(self.__dict__)
-        for name in ("a", "c", "top", "low", "high", "side", "offset"):
-            setattr(other, name, getattr(self, name)[rows])
-        return other
-
-    def upper(self, inner: Tensor, enough: Tensor, stages: int) -> Tensor:
-        edges = self.top[:, None] * torch.arange(CHORDS + 1, dtype=torch.float64) / CHORDS
-        each, b = self._intervals(edges, None, inner, 15)
-        best = each.amax(1)
-        for zoom, iterations in STAGES[:stages]:
-            rows = (best > enough).nonzero()[:, 0]
-            if len(rows) == 0:
-                break
-            worst = each[rows].argmax(1, keepdim=True)
-            centre = (edges[rows].gather(1, worst) + edges[rows].gather(1, worst + 1)) / 2
-            around = centre + zoom / CHORDS * self.top[rows, None] * AROUND
-            finer = torch.cat([edges[rows], around.clamp(min=0)], 1).minimum(self.top[rows, None]).sort(1).values
-            start = b[rows].gather(1, worst[..., None].expand(-1, -1, b.shape[2])).expand(-1, finer.shape[1] - 1, -1)
-            some, b_some = self[rows]._intervals(finer, start, inner[rows], iterations)
-            best[rows] = torch.minimum(best[rows], some.amax(1))
-            each, edges = _wide(each, some, rows, len(best)), _wide(edges, finer, rows, len(best))
-            b = _wide(b, b_some, rows, len(best))
-        return best
-
-    def _intervals(self, edges: Tensor, b: Tensor | None, inner: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
-        """The bound on each interval, and the multipliers it was reached with."""
-        first, second = edges[:, :-1], edges[:, 1:]
-        slope = first + second
-        g0, c0 = slope[..., None] * self.a[:, None], slope * self.c[:, None] - first * second
-        best = second.square() - self.lam * inner.square()[:, None]
-        low, high, q = self.low[:, None], self.high[:, None], self.side.shape[1]
-        if b is None:
-            b = torch.zeros(*slope.shape, q, dtype=torch.float64)
-        curve = self.lam * self.weight
-        y, momentum = b, torch.ones(*b.shape[:2], 1, dtype=torch.float64)
-        for k in range(iterations + 1):
-            g = g0 + y @ self.side
-            free = torch.where(g > 0, high, low)
-            move = torch.where(self.paid, torch.minimum(torch.maximum(g / (2 * curve), low), high), free)
-            best = torch.minimum(
-                best, (g * move - curve * move.square()).sum(-1) + c0 + (y @ self.offset[..., None])[..., 0]
-            )
-            if k == iterations or q == 0:
-                break
-            new = (y - (move @ self.side.transpose(1, 2) + self.offset[:, None]) / q).clamp(min=0)
-            against = ((y - new) * (new - b)).sum(-1, keepdim=True) > 0  # momentum that points uphill starts anew
-            momentum = torch.where(against, 1.0, momentum)
-            later = (1 + (1 + 4 * momentum.square()).sqrt()) / 2
-            y = (new + (momentum - 1) / later * (new - b)).clamp(min=0)
-            b, momentum = new, later
-        half = 0.5 * curve  # half of the price by distance, half by the inner radius
-        g = g0 + y @ self.side
-        move = torch.where(
-            self.paid, torch.minimum(torch.maximum(g / (2 * half), low), high), torch.where(g > 0, high, low)
-        )
-        value = (g * move - half * move.square()).sum(-1) + c0 + (y @ self.offset[..., None])[..., 0]
-        return torch.minimum(best, value - 0.5 * self.lam * inner.square()[:, None]), y
-
-
-def _wide(old: Tensor, new: Tensor, rows: Tensor, n: int) -> Tensor:
-    """``new`` in the place of the given rows of an array as wide as ``new``; the other rows are not asked for again."""
-    out = torch.zeros(n, *new.shape[1:], dtype=torch.float64)
-    out[rows] = new
-    return out
+def _rank(person: Tensor, value: Tensor, n: int) -> Tensor:
+    """Of each entry among its person's, the largest value first."""
+    order = torch.argsort(value, descending=True, stable=True)
+    order = order[torch.argsort(person[order], stable=True)]
+    first = torch.searchsorted(person[order].contiguous(), torch.arange(n))
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order)) - first[person[order]]
+    return rank
 
 
 def split(layers: list[Layer], pieces: Pieces) -> Pieces:

@@ -48,7 +48,7 @@ from evenhand.variations import Variations
 CHUNK = 256  # people looked at together
 TUNING_ROWS = 512  # tuning people on whom lam is chosen
 EFFORT = 4.0  # of the search
-ANOTHER_LAM = 0.03  # a lam that differs by more is worth another pass
+ANOTHER_LAM = 0.02  # a lam at which what was found is lower by this share is worth another pass
 Progress = bool | Callable[[str], None]
 NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
 
@@ -145,7 +145,7 @@ def certify(
         h_tuning = attack.outputs(tuning)
     headline = Headline(described(attack.output_distance), h_tuning, judged.threshold(h_tuning.shape[1], threshold))
     _say(progress, f"the bound is tuned: lam = {lam:.4g}, range {largest:.4g}")
-    move = choose_move(*_pool_distances(attack, tuning[:128], eps, lams, bound.upper(tuning[:128]))[1:], eps)
+    move = choose_move(*_tuning_moves(attack, tuning[:128], eps, lams), eps)
     pool = Pool() if per_person else StreamedPool(lams[-1], 0.0)
     cap_lam, cap = bound.confident if isinstance(bound, Priced) else (lam, largest)
     above, capped, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans(), BlockMeans()
@@ -391,6 +391,14 @@ def _pool_distances(
     return _with_witness(attack, x, *_searched(attack, x, eps, lams), found, eps)
 
 
+def _tuning_moves(
+    attack: Attack, x: Tensor, eps: float, lams: list[float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """d_Y and d_X of what is found for tuning people, those within eps among it."""
+    points, d_y, d_x = _searched(attack, x, eps, lams)
+    return within(attack, x, points, eps).joined(torch.from_numpy(d_y), torch.from_numpy(d_x))
+
+
 def _upper(bound: Bound, problem: Geometry, x: Tensor, points: Tensor) -> Bracket:
     """r_lam of each person from both sides; no work is spent on what a search has reached already."""
     if not (isinstance(bound, Priced) and isinstance(problem, Problem)):
@@ -402,7 +410,11 @@ def _at_their_own_lam(bound: Priced, pool: Pool, eps: float, x: Tensor, tuned: f
     """lam*eps + mean bound at the lam that suits these people, as far above the minimiser of what was found for them as
     the bound's lam is above that of the tuning people. It is about the sample: no confidence may rest on it."""
     lam = pool.minimise(eps).lam * max(1.0, bound.lam / tuned)
-    if not (eps > 0 and 0 < lam < np.inf and abs(lam / bound.lam - 1) > ANOTHER_LAM):
+
+    def found(lam: float) -> float:
+        return lam * eps + float(pool.gains(lam).mean())
+
+    if not (eps > 0 and 0 < lam < np.inf and found(bound.lam) > (1 + ANOTHER_LAM) * found(lam)):
         return np.inf
     _say(progress, f"once more at lam = {lam:.4g}, which suits these people; Ctrl-C leaves it out")
     try:
