@@ -1,4 +1,4 @@
-"""Imports go downwards only, without cycles, and optional dependencies stay optional."""
+"""Imports go downwards only, without cycles; optional dependencies stay optional; tests mirror the package."""
 
 import ast
 import subprocess
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "evenhand"
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "evenhand"
 
 # Rooms from the ground up. A room may import rooms that stand before it, and nothing else: not its neighbours after it,
 # not even inside a function. So there is no cycle, and a reader knows what a line may touch.
@@ -83,6 +84,13 @@ def test_imports_go_downwards(path):
 
 def test_every_room_is_there():
     assert {room(path) for path in MODULES} == set(ROOMS)
+
+
+def test_every_module_has_its_test():
+    """evenhand/a/b.py is tested by tests/a/test_b.py."""
+    modules = (path.relative_to(PACKAGE) for path in MODULES if not path.name.startswith("__"))
+    missing = [str(path) for path in modules if not (TESTS / path.parent / f"test_{path.name}").exists()]
+    assert missing == []
 
 
 def test_import_loads_no_optional_dependency():

@@ -1,21 +1,10 @@
 """The text demo, with counted words in the place of an encoder."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
 
-def load(name):
-    path = Path(__file__).resolve().parents[2] / "examples" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_demo_runs_and_shows_the_order_of_the_methods(capsys):
+def test_the_demo_runs_and_shows_the_order_of_the_methods(load, capsys):
     counts = HashingVectorizer(n_features=128, norm="l2")
     scores = load("demo_text").main(n=300, steps=80, hidden=50, embed=lambda t: counts.transform(t).toarray())
     printed = capsys.readouterr().out

@@ -1,22 +1,8 @@
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
-def example():
+def example(load):
     pytest.importorskip("transformers", reason="needs the extra text: pip install evenhand[text]")
     pytest.importorskip("accelerate", reason="the Trainer needs accelerate: pip install accelerate")
     return load("huggingface_trainer")

@@ -1,25 +1,12 @@
 """The example itself, logged to a store in a folder."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_run_is_logged_with_its_report(tmp_path, monkeypatch):
+def test_a_run_is_logged_with_its_report(load, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install mlflow-skinny")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())

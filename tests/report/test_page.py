@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from evenhand.report import render
-from evenhand.report.card import model_card
 from evenhand.workflow.folder import Folder
 from evenhand.workflow.output import read_findings
 
@@ -28,14 +27,6 @@ def test_one_small_file_without_links(html):
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", page)
     assert "<script>window.hacked" not in text
     assert "&lt;script&gt;window.hacked=1" in text
-
-
-def test_model_card(run_folder):
-    card = model_card(read_findings(Folder(run_folder)))
-    assert card.startswith("---\nlibrary_name")
-    assert "| Fair (SenSeI) | 80.0% (79.0% to 81.0%) |" in card
-    assert "<script>" not in card.replace("evenhand train '<script>", "")
-    assert "load_model(" in card
 
 
 @pytest.fixture(scope="module")

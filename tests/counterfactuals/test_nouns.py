@@ -1,0 +1,89 @@
+"""Which gendered nouns speak of the person a text is about: each rule on a sentence made for it."""
+
+import re
+
+import pytest
+
+from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
+
+
+def reason(text, noun, subject=None):
+    """Why the noun stays, in a text where it stands once."""
+    match = re.search(rf"\b{noun}\b", text, re.IGNORECASE)
+    others = other_people(text, subject)
+    return left_noun(noun, match, text[: match.start()], text[match.end() :], subject, others)
+
+
+@pytest.mark.parametrize(
+    ("text", "noun", "why"),
+    [
+        ("a man-made lake", "man", "compound"),
+        ("an actor / singer", "actor", "compound"),
+        ("the singer/actress spoke", "actress", "compound"),
+        ("we saw Lady Gaga there", "lady", "name"),
+        ("the film Actress won", "actress", "name"),
+        ("the actress Meryl spoke", "actress", "name"),
+        ("He was the best man there.", "man", "idiom"),
+        ("his mother tongue is Dutch", "mother", "idiom"),
+        ("the first lady spoke", "lady", "idiom"),
+        ("a gentleman farmer", "gentleman", "idiom"),
+        ("the boy band sang", "boy", "idiom"),
+        ("a lady bug flew", "lady", "idiom"),
+        ("her father taught", "father", "somebody else"),
+        ("Tom's old brother sang", "brother", "somebody else"),
+        ("a brother, Paul Smith", "brother", "somebody else"),
+        ("the biography of a woman", "woman", "somebody else"),
+        ("Anna Brooks was the daughter of a judge", "daughter", "somebody else"),
+        ("met by Susan, the actress left", "actress", "somebody else"),
+    ],
+)
+def test_why_a_noun_stays(text, noun, why):
+    assert reason(text, noun) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "noun"),
+    [
+        ("The actress spoke.", "actress"),
+        ("Actress and singer.", "actress"),  # a capital begins the sentence
+        ("THE ACTRESS SPOKE", "actress"),  # all capitals are no name
+        ("She is a mother of two.", "mother"),
+        ("She lives with her husband.", "husband"),  # the partner changes with the subject
+        ("She said: a woman can", "woman"),
+        ("in Susan, the actress left", "actress"),  # a place, not a person
+        ("met by Peter, the actress left", "actress"),  # cannot be said of Peter
+    ],
+)
+def test_what_is_said_of_the_subject_is_swapped(text, noun):
+    assert reason(text, noun) == ""
+
+
+def test_the_subjects_own_name_is_nobody_else():
+    text = "Susan, an actress, met Peter in Charlotte"
+    assert other_people(text, "Susan") == {"Peter"}
+    assert other_people(text, None) == {"Susan", "Peter"}
+    assert reason(text, "actress", subject="Susan") == ""
+    assert reason(text, "actress", subject=None) == "somebody else"
+
+
+def test_said_of_whom():
+    assert describes_subject("woman", "She is the first ", None)
+    assert describes_subject("father", "He's the ", None)
+    assert describes_subject("mother", "I am a ", None)
+    assert describes_subject("father", "I am a ", None)
+    assert not describes_subject("woman", "He is the first ", None)  # he is no woman: it is somebody else
+    assert describes_subject("judge", "He is the first ", None, male=True)  # a name drawn for a man
+    assert not describes_subject("actor", "Daniel Smith was the ", None)
+    assert describes_subject("actor", "Daniel Smith was the ", "Daniel")
+    assert not describes_subject("actor", "Daniel Smith was the ", "Dan")
+    assert not describes_subject("actor", "He is with his brother, a ", None)  # "his" stands between
+
+
+def test_every_noun_has_a_counterpart_and_some_have_no_way_back():
+    nouns = gendered_nouns()
+    assert nouns["actress"] == "actor"
+    assert nouns["actor"] == "actress"
+    assert nouns["hostess"] == "host"
+    assert "host" not in nouns
+    assert (nouns["mom"], nouns["dad"]) == ("dad", "mum")
+    assert all(nouns.get(other, word) == word for word, other in nouns.items() if word != "mom")
