@@ -318,30 +318,36 @@ class FreeBox(Box):
         min over w of |x + A w - its projection|^2 is smooth and piecewise quadratic in the k numbers w: a few steps of
         Newton's method, each kept where it helps. Any p would be sound, since M p + A z is in Dom.
         """
-        flat = x.reshape(-1, self.d)
-        w = flat.new_zeros(len(flat), self.free.shape[1])
-        p = self.box.project(flat)
-        gap = flat - p
-        size = gap.square().sum(1)
-        eye = torch.eye(self.free.shape[1], dtype=flat.dtype)
-        damping = torch.full_like(size, 1e-9)
+        at = x.reshape(-1, self.d)
+        p = self.box.project(at)
+        found, rows = p.clone(), torch.arange(len(at))
+        gap, w = at - p, at.new_zeros(len(at), self.free.shape[1])
+        size, damping = gap.square().sum(1), at.new_full((len(at),), 1e-9)
+        eye = torch.eye(self.free.shape[1], dtype=at.dtype)
         small = 1e-10 * float(self.box.high.abs().maximum(self.box.low.abs()).max())
         for _ in range(rounds):
             slope = gap @ self.free
-            rows = (slope.abs().amax(1) > small).nonzero()[:, 0]
+            going = slope.abs().amax(1) > small + 4e-9 * size.sqrt()  # below that the size no longer shows a gain
+            if not bool(going.all()):  # whoever is there leaves
+                found[rows] = p
+                at, p, gap, slope, w, size, damping, rows = (
+                    t[going] for t in (at, p, gap, slope, w, size, damping, rows)
+                )
             if len(rows) == 0:
                 break
-            bend = self._bend(p[rows], gap[rows]) + damping[rows, None, None] * eye
-            tried = w[rows] - torch.linalg.solve(bend, slope[rows])
-            moved = flat[rows] + tried @ self.free.T
+            bend = self._bend(p, gap) + damping[:, None, None] * eye
+            tried = w - torch.linalg.solve(bend, slope)
+            moved = at + tried @ self.free.T
             inside = self.box.project(moved)
             rest = moved - inside
             less = rest.square().sum(1)
-            better = less < size[rows]
-            use = rows[better]
-            w[use], p[use], gap[use], size[use] = tried[better], inside[better], rest[better], less[better]
-            damping[rows] = torch.where(better, 0.1 * damping[rows], (10 * damping[rows]).clamp(min=1e-3))
-        return p.reshape(x.shape)
+            better = less < size
+            size = torch.where(better, less, size)
+            damping = torch.where(better, 0.1 * damping, (10 * damping).clamp(min=1e-3))
+            kept = better[:, None]
+            w, p, gap = torch.where(kept, tried, w), torch.where(kept, inside, p), torch.where(kept, rest, gap)
+        found[rows] = p
+        return found.reshape(x.shape)
 
     def _bend(self, p: Tensor, gap: Tensor) -> Tensor:
         """A^T (I - J) A with J the Jacobian of the box's projection: (n, d), (n, d) -> (n, k, k)."""

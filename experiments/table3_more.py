@@ -71,7 +71,7 @@ MORE: dict[str, Callable[[pd.DataFrame, int], Any]] = {
     "CorrelationRemover (fairlearn)": lambda X, seed: Decorrelated(random_state=seed, **PLAIN),
     "ExponentiatedGradient (fairlearn)": lambda X, seed: Reduction(seed),
 }
-QUICK_STEPS = 50
+QUICK_STEPS = 20
 
 
 def run(method: str, split: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tarfile
@@ -103,27 +102,13 @@ print(found.n, len(evenhand.datasets.adult_frame()) > 1000)
     assert python(blocked, installed) == "60 True"
 
 
-def test_nothing_optional_is_imported(installed):
-    program = f"import sys, evenhand; print(sorted(set({OPTIONAL.split()!r}) & set(sys.modules)))"
+def test_importing_loads_nothing_but_itself(installed):
+    """Names are loaded when first used, so that the import is next to nothing."""
+    others = [*OPTIONAL.split(), "torch", "numpy", "scipy", "sklearn", "pandas"]
+    program = f"import sys, evenhand; print(sorted(set({others!r}) & set(sys.modules)))"
     assert python(program, installed) == "[]"
 
 
 def test_the_command_says_what_it_needs(installed):
     (scripts,) = installed.glob("*.dist-info/entry_points.txt")
     assert "evenhand = evenhand.cli:app" in scripts.read_text()
-
-
-def test_importing_takes_little_more_than_torch_itself(installed):
-    """CPU time, in turns. Names are loaded when first used, so the import itself is next to nothing."""
-
-    def seconds(names: str) -> float:
-        program = f"import time; t = time.process_time(); import {names}; print(time.process_time() - t)"
-        return float(python(program, installed))
-
-    ratios = []
-    for _ in range(3):
-        torch_alone, ours = seconds("torch"), seconds("evenhand")
-        ratios.append(ours / torch_alone)
-        if min(ratios) < 1.5:
-            break
-    assert min(ratios) < 1.5 or statistics.median(ratios) < 1.5, ratios

@@ -164,22 +164,21 @@ def test_too_few_sweeps_are_an_error_not_a_wrong_answer():
 
 
 PROGRAM = """
-import resource, time
+import resource
 import numpy as np
 from evenhand import FairMetric
 from evenhand.postprocess import glif
 rng = np.random.default_rng(0)
-x = rng.normal(size=(100_000, 10)) @ rng.normal(size=(10, 10))
-y = rng.normal(size=100_000)
-start = time.process_time()
+x = rng.normal(size=(20_000, 10)) @ rng.normal(size=(10, 10))
+y = rng.normal(size=20_000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 glif(y, x, FairMetric(np.eye(10)[:, :2]), lam=1.0)
-print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
 """
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_rows():
+def test_memory_does_not_grow_with_the_pairs():
+    """All pairs of 20,000 people would take 3 GB."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    seconds, gigabytes = map(float, done.stdout.split())
-    assert seconds < 120
-    assert gigabytes < 4
+    assert float(done.stdout) < 0.5

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
+AT_ONCE = 8192  # numbers worked on together
 UpperBound = Callable[[ArrayLike, float, float], float]
 
 
@@ -47,16 +48,19 @@ def betting_upper(values: ArrayLike, high: float, alpha: float) -> float:
     before = np.concatenate([[0.25], variance[:-1]])  # predictable: row i uses rows 1 .. i-1 only
     stake = np.sqrt(2 * log_goal / (n * before))
 
-    def refuted(m: float) -> bool:
-        bet = np.minimum(stake, 0.75 / max(1.0 - m, 1e-12))  # never more than three quarters of the capital
-        return bool(np.cumsum(np.log1p(-bet * (scaled - m))).max() >= log_goal)
+    def refuted(m: NDArray[np.float64]) -> NDArray[np.bool_]:
+        most = 0.75 / np.maximum(1.0 - m, 1e-12)[:, None]  # never more than three quarters of the capital
+        won = np.log1p(-np.minimum(stake, most) * (scaled - m[:, None]))
+        return np.asarray(won.cumsum(1).max(1) >= log_goal)
 
     below, above = float(scaled.mean()), 1.0  # never below the sample's own mean
-    if high == 0 or not refuted(above):
+    if high == 0 or not refuted(np.array([above]))[0]:
         return high
+    at_once = min(max(AT_ONCE // n, 1), 31)
     while above - below > 1e-9 * above + 1e-15:  # the capital grows with m; above has been refuted all along
-        middle = (below + above) / 2
-        below, above = (below, middle) if refuted(middle) else (middle, above)
+        means = np.linspace(below, above, at_once + 2)
+        first = 1 + int(np.append(refuted(means[1:-1]), True).argmax())
+        below, above = float(means[first - 1]), float(means[first])
     return high * above
 
 

@@ -6,6 +6,7 @@ R(h) >= min(1, eps / E d_X(X, TX)) * E d_Y(X, TX).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,21 +50,34 @@ class FixedMove:
 
 
 def choose_move(d_y: Array, d_x: Array, eps: float) -> FixedMove:
-    """On tuning rows: the T with the largest min(1, eps / mean d_X) * mean d_Y, as the bound will see it."""
+    """On tuning rows: the T with the largest min(1, eps / mean d_X) * mean d_Y, as the bound will see it.
+
+    The bound lies below that product of the means themselves, so that moves with a small product need no bound.
+    """
     from evenhand.dual.confidence import betting_upper
 
-    caps = [0.0] if eps == 0 else [0.0, 2 * eps, 10 * eps, 50 * eps, 250 * eps]
-    ratio = d_y[d_x > 1e-3 * eps] / d_x[d_x > 1e-3 * eps]  # what a price buys; nearly free moves are taken at any lam
-    scale = float(ratio.max()) if ratio.size else 1.0
+    tried = {}
+    for move in _moves(d_y, d_x, eps):
+        y, x = move(d_y, d_x)
+        same = (move.d_x_cap, y.tobytes(), x.tobytes())  # another lam often takes the same candidates
+        if y.max() > 0 and same not in tried:
+            share = 1.0 if x.mean() <= eps else eps / x.mean()
+            tried[same] = (share * y.mean(), FixedMove(move.lam, move.d_x_cap, float(1.5 * y.max())), y, x)
     best, best_value = FixedMove(0.0, 0.0, 0.0), 0.0
-    for cap in caps:
-        for lam in [0.0, *scale * np.logspace(-5, 0.5, 56)] if cap > 0 else [0.0]:
-            move = FixedMove(float(lam), cap, np.inf)
-            y, x = move(d_y, d_x)
-            if y.max() <= 0:
-                continue
-            move = FixedMove(float(lam), cap, float(1.5 * y.max()))
-            value = move.lower(np.tile(y, 4), np.tile(x, 4), eps, 0.05, betting_upper)
-            if value > best_value:
-                best, best_value = move, value
+    for at_most, move, y, x in sorted(tried.values(), key=lambda one: -one[0]):
+        if at_most <= best_value:
+            break
+        value = move.lower(np.tile(y, 4), np.tile(x, 4), eps, 0.05, betting_upper)
+        if value > best_value:
+            best, best_value = move, value
     return best
+
+
+def _moves(d_y: Array, d_x: Array, eps: float) -> Iterator[FixedMove]:
+    """Every cap of the price with every lam on a grid over what a price buys."""
+    ratio = d_y[d_x > 1e-3 * eps] / d_x[d_x > 1e-3 * eps]  # nearly free moves are taken at any lam
+    scale = float(ratio.max()) if ratio.size else 1.0
+    yield FixedMove(0.0, 0.0, np.inf)
+    for cap in (2 * eps, 10 * eps, 50 * eps, 250 * eps) if eps > 0 else ():
+        for lam in (0.0, *scale * np.logspace(-5, 0.5, 56)):
+            yield FixedMove(float(lam), cap, np.inf)

@@ -24,7 +24,7 @@ from evenhand.variations import Variations
 A, C, EPS = 0.7, 0.5, 0.01
 METRIC = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
 BOX = Box([-1.0, -9.0], [1.0, 9.0])
-QUICK = {"tune_steps": 40, "tune_rows": 15, "rounds": 8}
+QUICK = {"tune_steps": 12, "tune_rows": 8, "rounds": 4}
 
 
 def linear_model():
@@ -99,7 +99,7 @@ def test_what_the_certificate_says(linear_certificate):
 
 @pytest.mark.parametrize("hidden", [(8,), (6, 5)])
 def test_nets_audit_below_certificate_and_grid_truth_inside(hidden):
-    model, x = net(1, hidden=hidden), net_people(80)
+    model, x = net(1, hidden=hidden), net_people(40)
     cert = certify(model, x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
     found = audit(model, x, NET_METRIC, EPS, NET_BOX)
     assert found.r_low <= cert.r_high + 1e-9
@@ -126,9 +126,13 @@ def test_the_interval_is_chosen_beforehand_and_only_one_is_used(interval):
     assert stated < cert.delta_everywhere
 
 
-def test_a_persons_bound_does_not_depend_on_the_other_held_out_people():
-    model, x = net(2), net_people(60)
-    whole = certify(model, x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+@pytest.fixture(scope="module")
+def net_certificate():
+    return certify(net(2), net_people(60), NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+
+
+def test_a_persons_bound_does_not_depend_on_the_other_held_out_people(net_certificate):
+    model, x, whole = net(2), net_people(60), net_certificate
     mixed = np.concatenate([x[30:], net_people(30, 5)])
     other = certify(model, mixed, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
     np.testing.assert_allclose(whole.each_high[30:], other.each_high[:30], rtol=1e-8, atol=1e-10)
@@ -145,8 +149,9 @@ def test_held_out_people_must_not_be_tuning_or_training_people():
     with pytest.raises(ValueError, match="equal index labels"):
         certify(x_held_out=labels, x_tune=labels.iloc[:10], **given)
     twins = pd.DataFrame(x[:20], index=np.arange(500, 520))  # other people with the same values: allowed with labels
-    certify(x_held_out=labels, x_tune=twins, **given, **QUICK)
-    certify(x_held_out=x, x_tune=x[:20], distinct_people=True, **given, **QUICK)
+    once = {**given, "model": nn.Linear(3, 2), **QUICK}
+    certify(x_held_out=labels[:20], x_tune=twins, **once)
+    certify(x_held_out=x[:20], x_tune=x[:20], distinct_people=True, **once)
 
 
 def test_held_out_people_may_come_in_parts_with_nothing_kept_for_each():
@@ -233,23 +238,23 @@ def test_individuals_are_bracketed_with_a_witness():
 
 def test_one_hot_blocks_hold_for_the_discrete_set():
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
     box = Box([-1.0, 0, 0, 0], [1.0, 1, 1, 1], blocks=[(1, 2, 3)])
     metric = FairMetric(torch.tensor([[1.0], [0.0], [0.0], [0.0]]))
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(-1, 1, (90, 1)), np.eye(3)[rng.integers(0, 3, 90)]], 1)
-    cert = certify(model, x[:60], metric, EPS, box, x_tune=x[60:], distinct_people=True, **QUICK)
+    x = np.concatenate([rng.uniform(-1, 1, (36, 1)), np.eye(3)[rng.integers(0, 3, 36)]], 1)
+    cert = certify(model, x[:24], metric, EPS, box, x_tune=x[24:], distinct_people=True, **QUICK)
     axis = torch.linspace(-1, 1, 101)
     other = torch.cat([torch.cat([axis[:, None], torch.eye(3)[i].expand(101, 3)], 1) for i in range(3)])
     with torch.no_grad():
-        rows = torch.tensor(x[:60], dtype=torch.float32)
+        rows = torch.tensor(x[:24], dtype=torch.float32)
         d_y = (centred(model(rows))[:, None] - centred(model(other))).square().mean(-1)
-    d_x = metric.pairwise(torch.tensor(x[:60]), other)
+    d_x = metric.pairwise(torch.tensor(x[:24]), other)
     truth = min(lam * EPS + (d_y - lam * d_x).amax(1).mean().item() for lam in np.logspace(-2, 3, 200))
     assert 0.9 * truth <= cert.r_low <= cert.r_high
     assert truth <= cert.r_high + 1e-6
     with pytest.raises(ValueError, match="binary or one-hot"):
-        certify(model, np.full((60, 4), 0.3), metric, EPS, box, x_tune=x[60:], **QUICK)
+        certify(model, np.full((60, 4), 0.3), metric, EPS, box, x_tune=x[24:], **QUICK)
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
@@ -429,9 +434,8 @@ def test_no_point_of_a_freed_domain_is_above_the_bound_of_a_net():
     assert float((d_y - found.lam * d_x).amax(1).mean() + found.lam * EPS) <= found.r_high
 
 
-def test_ctrl_c_gives_a_statement_about_those_who_were_reached(monkeypatch):
-    model, x = net(2), net_people(60)
-    whole = certify(model, x, NET_METRIC, EPS, NET_BOX, x_tune=net_people(40, 1), **QUICK)
+def test_ctrl_c_gives_a_statement_about_those_who_were_reached(net_certificate, monkeypatch):
+    model, x, whole = net(2), net_people(60), net_certificate
     calls, certifying = [], sys.modules[certify.__module__]  # the package's attribute is the function
 
     def interrupted(*args):

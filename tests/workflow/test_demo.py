@@ -14,6 +14,8 @@ def test_the_papers_columns_split_and_directions():
     np.testing.assert_array_equal(np.sort(held_out), np.sort(test.X.index))
     np.testing.assert_array_equal(np.sort(np.concatenate(list(rows.values()))), np.sort(train.X.index))
     assert task.view.box.d == train.X.shape[1] == 41
+    order = np.argsort(held_out)
+    np.testing.assert_array_equal(task.parts["held_out"].y[order], test.y[np.argsort(test.X.index)])
     assert set(frame["race"]) == {"White", "Non-White"}
     white = train.race == "White"
     np.testing.assert_array_equal(frame.loc[train.X.index, "race"] == "White", white)

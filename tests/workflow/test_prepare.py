@@ -7,7 +7,6 @@ import torch
 
 from evenhand.tables.encoder import positions
 from evenhand.workflow import prepare
-from evenhand.workflow.demo import demo_task
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +63,3 @@ def test_domain_holds_everybody(task):
     for view in task.views.values():
         for part in task.parts.values():
             assert view.inside(part).all()
-
-
-def test_the_demo_has_the_papers_features_and_split():
-    from evenhand.datasets import adult
-
-    frame, task = demo_task(0)
-    assert len(frame) == 45222
-    assert task.view.encode(task.parts["train"].head(5)).shape[1] == 41
-    assert len(task.parts["held_out"].y) == 9045
-    assert task.view.fair_metric.directions.shape == (41, 3)
-    assert task.parts["held_out"].y.mean() == pytest.approx(adult(0).test.y.mean())

@@ -1,0 +1,33 @@
+import contextlib
+import io
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a script as its command does, in this process; gives what it said. What it wrote is in ``tmp_path``."""
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path / "cache"))
+    threads, before = torch.get_num_threads(), set(sys.modules)
+
+    def call(script, *options):
+        path, said = EXPERIMENTS / f"{script}.py", io.StringIO()
+        monkeypatch.setattr(sys, "argv", [str(path), "--out", str(tmp_path), *options])
+        with contextlib.redirect_stdout(said):
+            runpy.run_path(str(path), run_name="__main__")
+        return said.getvalue()
+
+    yield call
+    torch.set_num_threads(threads)
+    for name in set(sys.modules) - before:  # scripts change the settings of those they import
+        if str(EXPERIMENTS) in os.fspath(getattr(sys.modules[name], "__file__", None) or ""):
+            del sys.modules[name]
