@@ -24,6 +24,7 @@ from evenhand.fair_metrics.metric import FairMetric, free_share
 from evenhand.headline import STRANGERS_PART, Bracketed, Headline, percent, statement_table
 from evenhand.judged import Judged
 from evenhand.output_distances import Described, OutputDistance
+from evenhand.search.attack import EFFORT
 from evenhand.search.candidates import CandidateSearch
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, plan
@@ -139,7 +140,7 @@ def audit(
     tau: float = 0.5,
     interval: UpperBound = betting_upper,
     search: CandidateSearch | None = None,
-    effort: float = 1.0,
+    effort: float = EFFORT,
     keep: int = 100,
     chunk: int = 1024,
     per_person: bool = True,

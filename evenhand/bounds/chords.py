@@ -2,24 +2,26 @@
 
 t = a . delta + c is what the output may change by. t^2 lies below its chord on each interval of a cut of [0, top]; what
 is left is concave, and the dual of the piece's halfspaces bounds it: every multiplier b >= 0 and every cut is sound.
-The cut is made finer around the worst interval. Work is spent on intervals whose bound is not yet below what is enough,
-and nobody's bound depends on who else is looked at.
+The cut is made finer around the worst interval, and a closer look cuts the worst intervals further and further. Work is
+spent on intervals whose bound is not yet below what is enough, and nobody's bound depends on who else is looked at.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 CHORDS = 6
 FIRST = 20  # steps on the multipliers before the cut is made finer
-STAGES = ((1.0, 40), (0.1, 60), (0.1, 300))  # how far around the worst interval, and how many steps
+AROUND_STEPS = 40
 AROUND = torch.tensor(
     [-1.5, -1, -0.6, -0.35, -0.2, -0.1, -0.03, 0.03, 0.1, 0.2, 0.35, 0.6, 1, 1.5], dtype=torch.float64
 )
+CUT, INTO, CUT_STEPS = 3, 3, 100  # a closer look: so many intervals a round, into so many parts, steps on each
 BURST = 20  # steps between two looks at which intervals are still worth any
 HOPELESS = 0.01  # less than this share of what lacks in a burst: no more are made
 NUMBERS = 200_000  # of the halfspaces looked at together, so that they stay in the processor's cache
@@ -60,24 +62,98 @@ class Sights:
         return Sights(**{**each, "side": side * scale[..., None], "offset": offset * scale})
 
 
-def worst(sights: Sights, stages: int = len(STAGES)) -> Tensor:
-    """sup of t^2 - lam * d_X, at most: (N,)."""
+def worst(sights: Sights, rounds: int = 0) -> tuple[Tensor, Tensor]:
+    """sup of t^2 - lam * d_X, at most, (N,), and a move that may come near it, (N, d): 0 without a closer look.
+
+    rounds: of a closer look, where that is not below what is enough.
+    """
     sights = sights.normal()
     edges = sights.top[:, None] * torch.arange(CHORDS + 1, dtype=torch.float64) / CHORDS
     b, length = torch.zeros_like(sights.offset), _step_length(sights)
     best, centre, b = _over_intervals(sights, edges, b, length, FIRST)
-    rows = torch.arange(len(best))
-    for zoom, steps in STAGES[:stages]:
-        open_ = best[rows] > sights.enough[rows]
-        rows, edges, centre, b = rows[open_], edges[open_], centre[open_], b[open_]
+    rows = (best > sights.enough).nonzero()[:, 0]
+    if len(rows):
+        here = sights[rows]
+        around = centre[rows, None] + here.top[:, None] / CHORDS * AROUND
+        edges = torch.cat([edges[rows], around.clamp(min=0)], 1).minimum(here.top[:, None]).sort(1).values
+        best[rows] = torch.minimum(best[rows], _over_intervals(here, edges, b[rows], length[rows], AROUND_STEPS)[0])
+    rows, moves = (best > sights.enough).nonzero()[:, 0], torch.zeros_like(sights.a)
+    if rounds and len(rows):
+        found, moves[rows] = _cut_further(sights[rows], length[rows], b[rows], rounds)
+        best[rows] = torch.minimum(best[rows], found)
+    return best, moves
+
+
+class _Intervals(NamedTuple):
+    """Intervals [first, second] of t for each pair, the multipliers and the bound of each."""
+
+    first: Tensor  # (N, E)
+    second: Tensor
+    b: Tensor  # (N, E, q)
+    value: Tensor  # (N, E)
+
+    def at(self, rows: Tensor) -> _Intervals:
+        return _Intervals(*(each[rows] for each in self))
+
+    def cut(self) -> tuple[_Intervals, _Intervals]:
+        """The intervals without the worst ones, and these in parts."""
+        order = torch.argsort(self.value, dim=1, descending=True, stable=True)
+        few, others = self._taken(order[:, :CUT]), self._taken(order[:, CUT:])
+        share = torch.arange(INTO + 1, dtype=torch.float64) / INTO
+        edges = few.first[..., None] + (few.second - few.first)[..., None] * share
+        n, count = few.value.shape
+        b = few.b[:, :, None].expand(-1, -1, INTO, -1).reshape(n, count * INTO, -1)
+        value = few.value[..., None].expand(-1, -1, INTO).reshape(n, -1)
+        return others, _Intervals(edges[..., :-1].reshape(n, -1), edges[..., 1:].reshape(n, -1), b, value)
+
+    def move(self, sights: Sights) -> Tensor:
+        """What the multipliers of the worst interval lead to: (N, d)."""
+        index = self.value.argmax(1, keepdim=True)
+        first, second, b, _ = self._taken(index)
+        g = (first + second) * sights.a + (b @ sights.side)[:, 0]
+        return _moved(g, sights.low, sights.high, sights.curve)[0]
+
+    def _taken(self, index: Tensor) -> _Intervals:
+        b = self.b.gather(1, index[..., None].expand(-1, -1, self.b.shape[2]))
+        return _Intervals(self.first.gather(1, index), self.second.gather(1, index), b, self.value.gather(1, index))
+
+
+def _cut_further(sights: Sights, length: Tensor, b: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
+    """The worst intervals in parts, again and again, each with multipliers of its own; and where the worst is."""
+    # up to here t^2 - lam * d_X is below what is enough
+    begin = (sights.enough.clamp(min=0) + _apart(sights)).sqrt().minimum(sights.top)
+    share = torch.linspace(0, 1, CHORDS + 1, dtype=torch.float64)
+    edges = begin[:, None] + (sights.top - begin)[:, None] * share
+    unknown = torch.full((len(begin), CHORDS), torch.inf, dtype=torch.float64)
+    found = _Intervals(edges[:, :-1], edges[:, 1:], b[:, None].expand(-1, CHORDS, -1), unknown)
+    found = _lowered(sights, length, found)
+    best, rows = found.value.amax(1), torch.arange(len(begin))
+    moves = found.move(sights)
+    for _ in range(rounds):
+        open_ = (best[rows] > sights.enough[rows]).nonzero()[:, 0]
+        rows, found = rows[open_], found.at(open_)
         if len(rows) == 0:
             break
-        here = sights[rows]
-        around = centre[:, None] + zoom / CHORDS * here.top[:, None] * AROUND
-        edges = torch.cat([edges, around.clamp(min=0)], 1).minimum(here.top[:, None]).sort(1).values
-        found, centre, b = _over_intervals(here, edges, b, length[rows], steps)
-        best[rows] = torch.minimum(best[rows], found)
-    return best
+        kept, parts = found.cut()
+        parts = _lowered(sights[rows], length[rows], parts)
+        found = _Intervals(*(torch.cat(pair, 1) for pair in zip(kept, parts, strict=True)))
+        best[rows], moves[rows] = found.value.amax(1), found.move(sights[rows])
+    return torch.maximum(best, (begin.square() - _apart(sights)).minimum(sights.enough.clamp(min=0))), moves
+
+
+def _lowered(sights: Sights, length: Tensor, found: _Intervals) -> _Intervals:
+    """The intervals with better multipliers, where the bound is above what is enough."""
+    first, second, b, value = found
+    value, b = value.clone(), b.clone()
+    pair, interval = (value > sights.enough[:, None]).nonzero(as_tuple=True)
+    at_once = max(1, NUMBERS // max(1, sights.side.shape[1] * sights.side.shape[2]))
+    for i in range(0, len(pair), at_once):
+        rows, columns = pair[i : i + at_once], interval[i : i + at_once]
+        between = (first[rows, columns], second[rows, columns])
+        lower, better = _descended(sights[rows], between, b[rows, columns], length[rows], CUT_STEPS)
+        value[rows, columns] = torch.minimum(value[rows, columns], lower)
+        b[rows, columns] = better
+    return _Intervals(first, second, b, value)
 
 
 def _step_length(sights: Sights) -> Tensor:

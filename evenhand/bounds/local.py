@@ -17,7 +17,7 @@ INNERMOST = 2
 AT_ONCE = 64  # pieces cut in a round
 MOST_COLUMNS, MOST_RELUS = 64, 400
 ROUNDS, WORST = 60, 16  # each person's own worst pieces are looked at closer, or cut; so often at most
-FEWEST_ROUNDS, RELU_ROUNDS = 8, 1500  # so many rounds times ReLUs
+FEWEST_ROUNDS, RELU_ROUNDS = 16, 6000  # so many rounds times ReLUs
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
 PEOPLE = 24  # tuning people whose worst pieces are cut
@@ -30,22 +30,25 @@ class Local:
     slack: float = 0.0  # less than this above the bound near a person is not worth any work
 
     @torch.no_grad()
-    def upper(self, x: Tensor, lam: float, reached: Tensor | None = None) -> Tensor:
-        """r_lam(x), at most: (n, d) -> (n,). reached (n,): what r_lam is known to be at least, where work may stop."""
+    def upper(self, x: Tensor, lam: float, reached: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """r_lam(x), at most, and an x' that may come near it: (n, d) -> (n,), (n, d). reached (n,): what r_lam is known
+        to be at least, where work may stop."""
         known = torch.zeros(len(x), dtype=torch.float64) if reached is None else reached
         found = [self._upper(x[i : i + 64], lam, known[i : i + 64]) for i in range(0, len(x), 64)]
-        return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)
+        if not found:
+            return torch.zeros(0, dtype=torch.float64), x
+        return torch.cat([upper for upper, _ in found]), torch.cat([point for _, point in found])
 
-    def _upper(self, x: Tensor, lam: float, reached: Tensor) -> Tensor:
+    def _upper(self, x: Tensor, lam: float, reached: Tensor) -> tuple[Tensor, Tensor]:
         near, inner, alone = around(self.problem, x, lam)
-        goal = torch.maximum(near, reached) + self.slack
+        goal, points = torch.maximum(near, reached) + self.slack, x.clone()
         rows = (alone > ENOUGH * goal).nonzero()[:, 0]
         if self.pieces is not None and len(rows):
             views = _views(self.problem, x[rows], lam, inner[rows], goal[rows])
             rounds = min(ROUNDS, max(FEWEST_ROUNDS, RELU_ROUNDS // sum(self.problem.widths)))
-            far = Refinement(self.problem.layers, self.pieces).upper(views, rounds, WORST)
+            far, points[rows] = Refinement(self.problem.layers, self.pieces).upper(views, rounds, WORST)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
-        return alone + 1e-9 * alone.abs() + 1e-13 * self.problem.f(x).square().sum(1)  # rounding
+        return alone + 1e-9 * alone.abs() + 1e-13 * self.problem.f(x).square().sum(1), points  # rounding
 
 
 def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -76,7 +76,12 @@ class NetworkBound:
             upper = torch.minimum(upper, found.upper * square)
         if self.local is not None:
             known = lower if reached is None else torch.maximum(lower, reached)
-            upper = torch.minimum(upper, self.local.upper(rows, self.lam / square, known / square) * square)
+            far, points = self.local.upper(rows, self.lam / square, known / square)
+            upper = torch.minimum(upper, far * square)
+            points = self.problem.box.round(points * self.normal.unit)
+            gain = self.problem.gain(x, points, self.lam)
+            witness = torch.where((gain > lower)[:, None], points, witness)
+            lower = torch.maximum(lower, gain)
         return Bracket(lower, torch.maximum(upper, lower), witness)
 
     def near(self, x: Tensor, eps: float) -> Tensor:
@@ -249,7 +254,7 @@ class _Chooser:
             by_dual = bracket(solver, few, rounds=3).upper
             alone = self._add(lam, by_dual, solver, False)
             if pieces is not None and alone < 2 * self.least:
-                both = torch.minimum(by_dual, pieces.upper(few, lam, self.reached(lam)[:TRIED]))
+                both = torch.minimum(by_dual, pieces.upper(few, lam, self.reached(lam)[:TRIED])[0])
                 if self._objective(lam, both) < WORTH * alone:
                     self._add(lam, both, solver, True)
         return local
@@ -257,7 +262,7 @@ class _Chooser:
     def _upwards(self, local: Local, lowest: float) -> None:
         for factor in STEPS_UP:
             lam = factor * lowest
-            objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED]), None, True)
+            objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
             if objective > 1.03 * self.least:
                 break  # convex in lam
 

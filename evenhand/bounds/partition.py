@@ -18,7 +18,7 @@ from evenhand.bounds.linear import relaxation
 from evenhand.bounds.problem import Problem
 
 AT_ONCE = 16  # people
-CLOSER = 3  # stages of a closer look at a person's worst pieces
+CLOSER = 10  # rounds of a closer look at a person's worst pieces
 PAIRS = 2048  # (person, piece) pairs looked at together
 COLUMN_WEIGHT = 0.7  # halving a column loses this much of what splitting ReLUs of the same total would
 
@@ -201,44 +201,42 @@ class Views:
     lam: float
     inner: Tensor  # (n,)
     enough: Tensor  # (n,)
-    stages: int = 1  # how often a pair that is not yet below what is enough is worked on again
 
     def values(self, pieces: Pieces) -> Tensor:
         """sup of d_Y - lam * d_X over each piece outside d_X < inner^2, at most: (n, m)."""
         n, m = len(self.x), len(pieces)
         found = [
-            self.pairs(
-                pieces,
-                torch.arange(i, min(i + AT_ONCE, n)).repeat_interleave(m),
-                torch.arange(m).repeat(k),
-                self.stages,
-            )
+            self.pairs(pieces, torch.arange(i, min(i + AT_ONCE, n)).repeat_interleave(m), torch.arange(m).repeat(k))[0]
             for i in range(0, n, AT_ONCE)
             for k in [min(AT_ONCE, n - i)]
         ]
         return torch.cat(found).reshape(n, m) if found else torch.zeros(0, m, dtype=torch.float64)
 
-    def pairs(self, pieces: Pieces, person: Tensor, piece: Tensor, stages: int) -> Tensor:
-        """The same for some (person, piece). Work on a pair ends when its value is below what is enough."""
+    def pairs(self, pieces: Pieces, person: Tensor, piece: Tensor, rounds: int = 0) -> tuple[Tensor, Tensor]:
+        """The same for some (person, piece), with so many rounds of a closer look, and moves that may come near it.
+        Work on a pair ends when its value is below what is enough."""
         x, inner, enough = self.x[person], self.inner[person], self.enough[person]
         low, high = pieces.low[piece] - x, pieces.high[piece] - x
         nearest = torch.minimum(torch.maximum(torch.zeros(1, dtype=torch.float64), low), high)
         cost = torch.maximum((nearest.square() * self.weight).sum(-1), inner.square())
-        value = torch.full((len(person),), -torch.inf, dtype=torch.float64)
+        value, move = torch.full((len(person),), -torch.inf, dtype=torch.float64), torch.zeros_like(x)
         for slope, c, sense in ((pieces.above, pieces.ceiling, 1.0), (-pieces.below, -pieces.floor, -1.0)):
             a = slope[piece]
             at_x = c[piece] + (a * x).sum(1) - sense * self.f_x[person]
             top = (at_x + torch.where(a > 0, a * high, a * low).sum(-1)).clamp(min=0)
-            quick = top.square() - self.lam * cost
+            quick, moves = top.square() - self.lam * cost, torch.zeros_like(x)
             open_ = (quick > enough).nonzero()[:, 0]
             for start in range(0, len(open_), PAIRS):
                 rows = open_[start : start + PAIRS]
                 side = pieces.side[piece[rows]]
                 offset = pieces.offset[piece[rows]] + (side @ x[rows][..., None])[..., 0]
-                seen = (a[rows], at_x[rows], top[rows], low[rows], high[rows], side, offset, inner[rows], enough[rows])
-                quick[rows] = torch.minimum(quick[rows], worst(Sights(*seen, self.weight, self.lam), stages))
+                apart = cost[rows].sqrt()
+                seen = (a[rows], at_x[rows], top[rows], low[rows], high[rows], side, offset, apart, enough[rows])
+                found, moves[rows] = worst(Sights(*seen, self.weight, self.lam), rounds)
+                quick[rows] = torch.minimum(quick[rows], found)
+            move = torch.where((quick > value)[:, None], moves, move)
             value = torch.maximum(value, quick)
-        return value
+        return value, move
 
 
 class Refinement:
@@ -249,13 +247,16 @@ class Refinement:
         self.layers, self.pieces = layers, pieces
         self.children: dict[int, list[int]] = {}
 
-    def upper(self, views: Views, rounds: int, at_once: int) -> Tensor:
-        """max over the pieces of ``Views.values``: (n,). A round looks closer at each person's worst pieces, or, where
-        that was done already, cuts them."""
+    def upper(self, views: Views, rounds: int, at_once: int) -> tuple[Tensor, Tensor]:
+        """max over the pieces of ``Views.values``, (n,), and a point of the worst piece that may come near it, (n, d).
+
+        A round looks closer at each person's worst pieces, or, where that was done already, cuts them.
+        """
         n = len(views.x)
         values = views.values(self.pieces)
         person, piece = (values > views.enough[:, None]).nonzero(as_tuple=True)
-        value, seen = values[person, piece], torch.zeros_like(piece, dtype=torch.bool)
+        value, move = values[person, piece], torch.zeros(len(piece), views.x.shape[1], dtype=torch.float64)
+        seen = torch.zeros_like(piece, dtype=torch.bool)
         done = values.masked_fill(values > views.enough[:, None], 0.0).amax(1).clamp(min=0)  # what needs no work
         for left in range(rounds, 0, -1):
             worst_ones = _rank(person, value, n) < at_once
@@ -263,17 +264,22 @@ class Refinement:
             chosen = worst_ones & seen & (self.pieces.relu_loss[piece].amax(1) > 0) & (left > 1)
             if not bool(closer.any() or chosen.any()):
                 break
-            found = views.pairs(self.pieces, person[closer], piece[closer], CLOSER)
+            found, move[closer] = views.pairs(self.pieces, person[closer], piece[closer], CLOSER)
             value[closer] = torch.minimum(value[closer], found)
             seen |= closer
             of, new, parent = self._cut(person, piece, chosen)
-            found = torch.minimum(views.pairs(self.pieces, of, new, views.stages), value[parent])
+            found, moves = views.pairs(self.pieces, of, new)
+            found = torch.minimum(found, value[parent])
             person, piece = torch.cat([person[~chosen], of]), torch.cat([piece[~chosen], new])
-            value, seen = torch.cat([value[~chosen], found]), torch.cat([seen[~chosen], torch.zeros_like(of) > 0])
+            value, move = torch.cat([value[~chosen], found]), torch.cat([move[~chosen], moves])
+            seen = torch.cat([seen[~chosen], torch.zeros_like(of, dtype=torch.bool)])
             still = value > views.enough[person]
             done = done.scatter_reduce(0, person[~still], value[~still], "amax")
-            person, piece, value, seen = person[still], piece[still], value[still], seen[still]
-        return done.scatter_reduce(0, person, value, "amax")
+            person, piece, value, seen, move = person[still], piece[still], value[still], seen[still], move[still]
+        point = views.x.clone()
+        top = _rank(person, value, n) == 0
+        point[person[top]] += move[top]
+        return done.scatter_reduce(0, person, value, "amax"), point
 
     def _cut(self, person: Tensor, piece: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The parts of the chosen (person, piece): whose they are, which pieces, and of which entry."""

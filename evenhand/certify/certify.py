@@ -47,7 +47,6 @@ from evenhand.variations import Variations
 
 CHUNK = 256  # people looked at together
 TUNING_ROWS = 512  # tuning people on whom lam is chosen
-EFFORT = 4.0  # of the search
 ANOTHER_LAM = 0.02  # a lam at which what was found is lower by this share is worth another pass
 Progress = bool | Callable[[str], None]
 NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
@@ -291,7 +290,7 @@ def _prepare(
     judged.check_function(x)
     x = x[torch.from_numpy(shuffled(len(x), 0))]  # the first ones are used more than the others
     _check_folding(judged, layers, x[:64])
-    attack = Attack(judged.outputs_for(distance), problem, distance, True, neighbours=x[:256], effort=EFFORT)
+    attack = Attack(judged.outputs_for(distance), problem, distance, True, neighbours=x[:256])
     x = x[:TUNING_ROWS]
     lams = plan(attack, x[:128], eps)
     points, d_y, d_x = _searched(attack, x, eps, lams)

@@ -19,6 +19,7 @@ Outputs = Callable[[Tensor], Tensor]  # float64 (n, d) -> float64 (n, K)
 
 AT_ONCE = 2**21  # numbers of one call of the model, so that memory does not grow with the number of candidates
 DIFFERENCE = 1e-3  # of a column's range: black boxes are often computed in float32
+EFFORT = 4.0  # of a search: audit, sweep and certificate look equally hard, so that a model has one number
 COLUMNS_TRIED = 48  # a black box with more columns is differentiated along as many directions, chosen on tuning rows
 
 
@@ -26,7 +27,7 @@ COLUMNS_TRIED = 48  # a black box with more columns is differentiated along as m
 class Attack:
     """A model to be searched, and how hard. ``differentiable`` models give gradients, others differences.
 
-    effort: 1 is the audit's; more means more starts and more steps, as long as these lead anywhere.
+    effort: more means more starts and more steps, as long as these lead anywhere.
     """
 
     outputs: Outputs
@@ -34,7 +35,7 @@ class Attack:
     output_distance: OutputDistance
     differentiable: bool
     neighbours: Tensor | None = None  # (m, d) other people, whose place a person may take
-    effort: float = 1.0
+    effort: float = EFFORT
     seed: int = 0
     thresholds: tuple[Tensor, ...] | None = None  # of a tree ensemble: where the output may jump, column by column
     along: Tensor | None = None  # (q, d) orthonormal in units of the ranges: where a black box is differentiated

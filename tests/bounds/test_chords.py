@@ -42,7 +42,7 @@ def test_above_the_truth_and_close_to_it(q, inner):
     close = []
     for seed in range(4):
         s = sights(seed, q=q, inner=inner)
-        found = worst(s)
+        found = worst(s, 10)[0]
         for i in range(len(s.a)):
             exact = truth(s, i)
             assert found[i] >= exact - 1e-9
@@ -58,28 +58,28 @@ def test_closed_form_in_one_dimension():
     one = torch.ones(1, 1, dtype=torch.float64)
     flat, none = one[0], torch.zeros(1, 0, 1, dtype=torch.float64)
     s = Sights(3 * one, 0 * flat, 6 * flat, 0 * one, 2 * one, none, none[..., 0], 0 * flat, -flat, one[0], 2.0)
-    assert worst(s).item() == pytest.approx((9 - 2) * 4, rel=1e-3)  # (a^2 - lam) delta^2 at delta = 2
+    assert worst(s, 10)[0].item() == pytest.approx((9 - 2) * 4, rel=1e-3)  # (a^2 - lam) delta^2 at delta = 2
     half = Sights(3 * one, 0 * flat, 6 * flat, 0 * one, 2 * one, -one[None], flat[None], 0 * flat, -flat, one[0], 2.0)
-    assert worst(half).item() == pytest.approx(7, rel=2e-2)  # delta <= 1
+    assert worst(half, 10)[0].item() == pytest.approx(7, rel=2e-2)  # delta <= 1
 
 
 def test_nobody_depends_on_the_others():
     s = sights(7, n=9)
-    together = worst(s)
-    alone = torch.cat([worst(s[torch.tensor([i])]) for i in range(9)])
+    together = worst(s, 10)[0]
+    alone = torch.cat([worst(s[torch.tensor([i])], 10)[0] for i in range(9)])
     torch.testing.assert_close(together, alone, rtol=1e-9, atol=1e-12)
 
 
 def test_what_is_enough_ends_the_work_and_stays_true():
     hard, easy = sights(3), sights(3, enough=0.5)
-    found, quick = worst(hard), worst(easy)
+    found, quick = worst(hard, 10)[0], worst(easy, 10)[0]
     assert ((quick <= 0.5) == (found <= 0.5)).all()
     assert (quick >= torch.tensor([truth(hard, i) for i in range(len(quick))]) - 1e-9).all()
 
 
-def test_more_stages_never_hurt():
+def test_a_closer_look_never_hurts():
     s = sights(5)
-    first, second, third = (worst(s, stages) for stages in (0, 1, 3))
+    first, second, third = (worst(s, rounds)[0] for rounds in (0, 2, 8))
     assert (second <= first + 1e-12).all()
     assert (third <= second + 1e-12).all()
     assert (third < first - 1e-6).any()

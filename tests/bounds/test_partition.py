@@ -52,4 +52,4 @@ def test_values_and_their_refinement_are_above_all_that_is_tried():
     for enough in (nothing, 10 + nothing):  # what is enough is not worked on, and still counts
         views = Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), LAM, nothing, enough)
         assert (views.values(cut_twice(problem)).amax(1) >= gain - 1e-9).all()
-        assert (Refinement(problem.layers, whole(problem)).upper(views, 4, 4) >= gain - 1e-9).all()
+        assert (Refinement(problem.layers, whole(problem)).upper(views, 4, 4)[0] >= gain - 1e-9).all()
