@@ -9,31 +9,41 @@ hangs or cannot be collected. The choice of mutants is fixed by a seed, so a run
 nothing anybody could observe are listed with the reason in tools/mutants_equivalent.json; every other survivor is a
 test that is missing.
 
+Beside those, tools/mutants_by_hand.json lists breaks of a meaning that no single expression holds (a tuning row inside
+a confidence bound, a model file read with pickle); they are run in the same way and counted apart.
+
 Runs in a copy of the tree, in forked processes that have torch loaded already, so that a mutant costs its tests and
-little more.
+little more. The mirrored file is asked first, then the others, the quick ones before the slow; a test that takes more
+than ``SLOW`` CPU seconds on the unbroken code is left out. A mutant that was noticed stays noticed as long as its
+module is the same; a survivor is tried again when its tests change.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
+import fcntl
+import gc
 import hashlib
-import io
+import importlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = ROOT / "tools" / "mutants_equivalent.json"
+BY_HAND = ROOT / "tools" / "mutants_by_hand.json"
 # The modules that statements, files and decisions depend on, and how many mutants of each.
 MODULES = {
     "dual/confidence": 25, "dual/pool": 20, "dual/moves": 12, "dual/running": 12, "audit": 25, "certify/certify": 25,
@@ -59,7 +69,8 @@ MORE = {  # tests beside the mirrored file
     "workflow/folder": ["tests/workflow"],
     "judged": ["tests/test_judged.py", "tests/test_audit.py"],
 }
-SECONDS = 120  # of one mutant's tests, after which it counts as noticed: the unbroken code is far faster
+SECONDS, TIMES = 30.0, 4.0  # CPU; a mutant whose tests take more than both (4 times the unbroken code) hangs
+SLOW = 8.0  # CPU seconds of one test
 
 
 @dataclass(frozen=True)
@@ -72,10 +83,12 @@ class Mutant:
     was: str
     now: str
     text: str  # the line, so that a list of reasons survives edits elsewhere
+    place: int = 1  # of those with the same line and the same change
 
     @property
     def key(self) -> str:
-        return f"{self.module} | {self.text} | {self.was} -> {self.now}"
+        again = f" ({self.place})" if self.place > 1 else ""
+        return f"{self.module} | {self.text} | {self.was} -> {self.now}{again}"
 
 
 COMPARE = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
@@ -90,6 +103,7 @@ def mutants(module: str, source: str) -> list[tuple[Mutant, str]]:
     lines = source.splitlines()
     quiet = _said(tree)
     found = []
+    places: dict[str, int] = {}
     for node in ast.walk(tree):
         if node in quiet:
             continue
@@ -102,7 +116,8 @@ def mutants(module: str, source: str) -> list[tuple[Mutant, str]]:
                 source, node, f"({after})" if isinstance(other, ast.BinOp | ast.BoolOp | ast.Compare) else after
             )
             one = Mutant(module, node.lineno, kind, " ".join(before.split()), after, lines[node.lineno - 1].strip())
-            found.append((one, new))
+            places[one.key] = places.get(one.key, 0) + 1
+            found.append((replace(one, place=places[one.key]), new))
     return found
 
 
@@ -165,9 +180,9 @@ def _replaced(source: str, node: ast.expr, text: str) -> str:
     return b"".join([*lines[:first], head + text.encode() + tail, *lines[last + 1 :]]).decode()
 
 
-def chosen(module: str, count: int, seed: int) -> list[tuple[Mutant, str]]:
+def chosen(module: str, count: int, seed: int, root: Path = ROOT) -> list[tuple[Mutant, str]]:
     """A fixed sample, spread over the kinds of change."""
-    everything = mutants(module, (ROOT / "evenhand" / f"{module}.py").read_text())
+    everything = mutants(module, (root / "evenhand" / f"{module}.py").read_text())
     draw = random.Random(f"{seed} {module}")
     draw.shuffle(everything)
     kinds: dict[str, list[tuple[Mutant, str]]] = {}
@@ -182,41 +197,130 @@ def chosen(module: str, count: int, seed: int) -> list[tuple[Mutant, str]]:
     return picked[:count]
 
 
-def tests_of(module: str) -> list[str]:
+def by_hand(module: str, root: Path = ROOT) -> list[tuple[Mutant, str]]:
+    """The breaks of this module that somebody wrote down: a text that stands there once, and what it becomes."""
+    found = []
+    for entry in json.loads(BY_HAND.read_text()) if BY_HAND.exists() else []:
+        if entry["module"] != module:
+            continue
+        source = (root / "evenhand" / f"{module}.py").read_text()
+        if source.count(entry["was"]) != 1:
+            raise SystemExit(f"{BY_HAND.name}: {entry['was']!r} stands {source.count(entry['was'])} times in {module}")
+        line = source[: source.index(entry["was"])].count("\n") + 1
+        one = Mutant(module, line, "by hand", entry["was"], entry["now"], entry["break"])
+        found.append((one, source.replace(entry["was"], entry["now"])))
+    return found
+
+
+def tests_of(module: str, root: Path) -> list[str]:
+    """The mirrored file first."""
     folder, _, name = module.rpartition("/")
-    mirrored = Path("tests") / folder / f"test_{name}.py"
-    wanted = [str(mirrored)] if (ROOT / mirrored).exists() else []
-    more = [path for path in MORE.get(module, []) if (ROOT / path).exists()]
-    return list(dict.fromkeys([*wanted, *more]))
+    wanted = [str(Path("tests") / folder / f"test_{name}.py"), *MORE.get(module, [])]
+    return [path for path in dict.fromkeys(wanted) if (root / path).exists()]
 
 
-def noticed(copy: Path, tests: list[str]) -> tuple[bool, float]:
-    """Whether pytest fails in the copy, in a forked process; and the seconds it took."""
-    began = time.perf_counter()
+class Ordered:
+    """A pytest plugin: the mirrored file first, inside a file the quick tests first, and none of the slow ones."""
+
+    def __init__(self, seconds: dict[str, float], first: str) -> None:
+        self.seconds, self.first = seconds, first
+        self.spent: dict[str, float] = {}
+        self.failed: list[str] = []
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        def file(item: Any) -> str:
+            return str(item.nodeid.split("::")[0])
+
+        whole: dict[str, float] = {}
+        for item in items:
+            whole[file(item)] = whole.get(file(item), 0.0) + self.seconds.get(item.nodeid, 0.0)
+        items[:] = [item for item in items if self.seconds.get(item.nodeid, 0.0) <= SLOW]
+        # whole files one after another, because a fixture of a file is built anew whenever the file is left
+        items.sort(key=lambda i: (file(i) != self.first, whole[file(i)], file(i), self.seconds.get(i.nodeid, 0.0)))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.began = time.process_time()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.failed += [report.nodeid] if report.failed else []
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.spent[nodeid] = time.process_time() - self.began
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the tests of a copy said: who failed ("" for nobody), and CPU seconds, of each test where one asks."""
+
+    by: str
+    cpu: float
+    seconds: dict[str, float]
+
+
+def ask(copy: Path, tests: list[str], seconds: dict[str, float], limit: float) -> Answer:
+    """Run pytest in the copy, in a forked process that may use ``limit`` CPU seconds.
+
+    ``seconds`` of each test on the unbroken code decide the order."""
+    began, before = time.perf_counter(), os.times()
+    said = copy.parent / "said.json"
+    said.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
-        os.setsid()
-        os.chdir(copy)
-        sys.path.insert(0, str(copy))
-        with (
-            open(os.devnull, "w") as nowhere,
-            contextlib.redirect_stdout(nowhere),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
-            os.dup2(nowhere.fileno(), 1)
-            os.dup2(nowhere.fileno(), 2)
-            import pytest
-
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests])
-        os._exit(min(int(code), 9))
-    while time.perf_counter() - began < SECONDS:
-        done, status = os.waitpid(child, os.WNOHANG)
+        try:
+            os._exit(_asked(copy, tests, seconds, limit, said))
+        except BaseException:
+            traceback.print_exc()
+            os._exit(9)  # whatever happens, nothing of the parent runs twice
+    status = None
+    while status is None:
+        done, code = os.waitpid(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status) != 0, time.perf_counter() - began
-        time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return True, time.perf_counter() - began
+            status = os.waitstatus_to_exitcode(code)
+        elif time.perf_counter() - began > 20 * limit:  # it waits for something that never comes
+            os.killpg(child, signal.SIGKILL)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        else:
+            time.sleep(0.02)
+    after = os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    told = json.loads(said.read_text()) if said.exists() else {"failed": [], "spent": {}}
+    by = "" if status == 0 else next(iter(told["failed"]), "hangs or dies" if status < 0 else "cannot be collected")
+    return Answer(by, cpu, told["spent"])
+
+
+def _asked(copy: Path, tests: list[str], seconds: dict[str, float], limit: float, said: Path) -> int:
+    os.setsid()
+    os.chdir(copy)
+    os.environ["PYTHONPATH"] = str(copy)
+    sys.path.insert(0, str(copy))
+    used = sum(os.times()[:2])
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used + limit) + 1, resource.RLIM_INFINITY))
+    output = os.open(copy.parent / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    import pytest
+
+    plugin = Ordered(seconds, tests[0])
+    quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line", "--hypothesis-seed=0"]
+    quiet += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is loaded already
+    code = pytest.main([*quiet, *tests], plugins=[plugin])
+    said.write_text(json.dumps({"failed": plugin.failed, "spent": plugin.spent}))
+    return min(int(code), 9)
+
+
+def load() -> None:
+    """Import once, for every forked process, what the package needs; the package itself is imported by each."""
+    import pytest  # noqa: F401
+    import torch
+
+    torch.set_num_threads(1)
+    sys.path.insert(0, str(ROOT))
+    for room in ["audit", "certify", "cli", "estimators", "files", "frontier", "report", "text", "workflow"]:
+        importlib.import_module(f"evenhand.{room}")
+    for name in [name for name in sys.modules if name.split(".")[0] == "evenhand"]:
+        del sys.modules[name]
+    sys.path.remove(str(ROOT))
+    gc.freeze()
 
 
 def main() -> None:
@@ -227,80 +331,113 @@ def main() -> None:
     options.add_argument("--out", type=Path, help="a JSON file; what it holds already is not run again")
     options.add_argument("--show", action="store_true", help="print every mutant as it is judged")
     given = options.parse_args()
-    kept = json.loads(given.out.read_text()) if given.out and given.out.exists() else {"mutants": []}
-    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
-    done = {(r["key"], r["digest"]): r for r in kept["mutants"]}
-    results: list[dict[str, object]] = []
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    import pandas  # noqa: F401  loaded once, for every forked process
-    import sklearn  # noqa: F401
-    import torch
-
-    torch.set_num_threads(1)
+    load()
+    listed = [e["module"] for e in json.loads(BY_HAND.read_text())] if BY_HAND.exists() else []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "repo"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__", ".*_cache"))
         (Path(folder) / "shared").symlink_to(ROOT.parent / "shared")
-        for module in given.module or MODULES:
-            path, tests = copy / "evenhand" / f"{module}.py", tests_of(module)
-            if not tests or not path.exists():
+        for module in given.module or dict.fromkeys([*MODULES, *listed]):
+            if not (copy / "evenhand" / f"{module}.py").exists() or not tests_of(module, copy):
                 print(f"{module}: no such module, or no tests of its own", file=sys.stderr)
                 continue
-            digest = _digest(module, tests)
-            whole = path.read_text()
-            broken, seconds = noticed(copy, tests) if any_new(module, given, done, digest) else (False, 0.0)
-            if broken:
-                raise SystemExit(f"{module}: its tests fail on the unbroken code ({', '.join(tests)})")
-            for mutant, source in chosen(module, given.most or MODULES.get(module, 10), given.seed):
-                record = done.get((mutant.key, digest))
-                if record is None:
-                    path.write_text(source)
-                    seen, took = noticed(copy, tests)
-                    record = {
-                        **asdict(mutant),
-                        "key": mutant.key,
-                        "digest": digest,
-                        "noticed": seen,
-                        "seconds": round(took, 1),
-                    }
-                    path.write_text(whole)
-                results.append({**record, "equivalent": reasons.get(mutant.key)})
-                if given.show:
-                    print("noticed " if record["noticed"] else "SURVIVED", mutant.key, flush=True)
-            mine = [r for r in results if r["module"] == module]
-            print(
-                f"{module}: {sum(bool(r['noticed']) for r in mine)} of {len(mine)} ({seconds:.0f} s unbroken)",
-                flush=True,
-            )
-            if given.out:
-                others = [r for r in kept["mutants"] if r["module"] not in {r["module"] for r in results}]
-                given.out.write_text(json.dumps(summary([*others, *results]), indent=1) + "\n")
-    print(json.dumps({k: v for k, v in summary(results).items() if k != "mutants"}, indent=1))
+            wanted = [
+                *chosen(module, MODULES.get(module, 0) if given.most is None else given.most, given.seed, copy),
+                *by_hand(module, copy),
+            ]
+            mine = judge(module, wanted, copy, given.out, given.show)
+            print(f"{module}: {sum(bool(r['noticed']) for r in mine)} of {len(mine)}", flush=True)
+    if given.out:
+        print(json.dumps({k: v for k, v in kept(given.out).items() if k != "mutants"}, indent=1))
 
 
-def any_new(module: str, given: argparse.Namespace, done: dict[tuple[str, str], object], digest: str) -> bool:
-    pairs = chosen(module, given.most or MODULES.get(module, 10), given.seed)
-    return any((mutant.key, digest) not in done for mutant, _ in pairs)
+def judge(module: str, wanted: list[tuple[Mutant, str]], copy: Path, out: Path | None, show: bool) -> list[Any]:
+    """Run those of a module's mutants that the results do not hold already; each result is written as it comes."""
+    path, tests = copy / "evenhand" / f"{module}.py", tests_of(module, copy)
+    whole = path.read_text()
+    now = {"source": _digest([path]), "tests": _digest(_files(copy, tests))}
+    old = {r["key"]: r for r in kept(out)["mutants"]} if out else {}
+    mine = [old[m.key] for m, _ in wanted if m.key in old and holds(old[m.key], now)]
+    known = {r["key"] for r in mine}
+    whole_run: Answer | None = None
+    for mutant, source in wanted:
+        if mutant.key not in known:
+            if whole_run is None:
+                whole_run = ask(copy, tests, {}, 3600.0)
+                if whole_run.by:
+                    said = (copy.parent / "output.txt").read_text()[-2000:]
+                    raise SystemExit(f"{module}: {whole_run.by} fails on the unbroken code\n{said}")
+                print(f"{module}: {whole_run.cpu:.0f} CPU s unbroken", flush=True)
+            change(path, source)
+            answer = ask(copy, tests, whole_run.seconds, max(SECONDS, TIMES * whole_run.cpu))
+            change(path, whole)
+            said = {"noticed": bool(answer.by), "by": answer.by, "cpu": round(answer.cpu, 1)}
+            mine.append({**asdict(mutant), "key": mutant.key, **now, **said})
+            if show:
+                print(f"{'noticed ' if answer.by else 'SURVIVED'} {answer.cpu:5.1f} s", mutant.key, flush=True)
+        if out:
+            slow = whole_run and [name for name, s in whole_run.seconds.items() if s > SLOW]
+            store(out, module, mine, slow)
+    return mine
 
 
-def summary(results: list[dict[str, object]]) -> dict[str, object]:
-    real = [r for r in results if r["noticed"] or not r.get("equivalent")]
+def change(path: Path, source: str) -> None:
+    """Write a module, and remove what Python has compiled of it: within a second, that would count as fresh."""
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
+    path.write_text(source)
+
+
+def holds(record: dict[str, Any], now: dict[str, str]) -> bool:
+    """Whether a result still says something: what was noticed is noticed by more tests too."""
+    return record["source"] == now["source"] and (record["noticed"] or record["tests"] == now["tests"])
+
+
+def kept(out: Path) -> dict[str, Any]:
+    return json.loads(out.read_text()) if out.exists() else {"mutants": [], "left_out": {}}
+
+
+def store(out: Path, module: str, mine: list[Any], left_out: list[str] | None) -> None:
+    """Put a module's results in the place of those that the file holds; runs over other modules may write to it too."""
+    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
+    with open(out.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        old = kept(out)
+        slow = old.get("left_out", {}) | ({module: left_out} if left_out is not None else {})
+        others = [r for r in old["mutants"] if r["module"] != module]
+        every = [{**r, "equivalent": reasons.get(r["key"])} for r in [*others, *mine]]
+        order = list(MODULES)
+        every.sort(key=lambda r: (order.index(r["module"]) if r["module"] in order else 99, r["line"], r["key"]))
+        found = {**summary(every), "left_out": {name: tests for name, tests in slow.items() if tests}}
+        new = out.with_suffix(".partial")
+        new.write_text(json.dumps(found, indent=1) + "\n")
+        new.replace(out)
+
+
+def summary(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Numbers of the drawn mutants and of those by hand, and which survived without a reason."""
+    drawn = [r for r in results if r.get("kind") != "by hand"]
+    hand = [r for r in results if r.get("kind") == "by hand"]
+    real = [r for r in drawn if r["noticed"] or not r.get("equivalent")]
     seen = [r for r in real if r["noticed"]]
     return {
-        "mutants": results,
-        "total": len(results),
-        "equivalent": len(results) - len(real),
+        "total": len(drawn),
+        "modules": len({r.get("module") for r in drawn}),
+        "equivalent": len(drawn) - len(real),
         "noticed": len(seen),
         "share": round(len(seen) / len(real), 4) if real else None,
-        "survivors": [r["key"] for r in real if not r["noticed"]],
+        "by_hand": {"total": len(hand), "noticed": sum(bool(r["noticed"]) for r in hand)},
+        "survivors": [r["key"] for r in [*real, *hand] if not r["noticed"]],
+        "mutants": results,
     }
 
 
-def _digest(module: str, tests: list[str]) -> str:
-    """Of the module and its tests: a result holds for these and no others."""
-    files = [ROOT / "evenhand" / f"{module}.py"]
-    for name in tests:
-        files += sorted((ROOT / name).rglob("*.py")) if (ROOT / name).is_dir() else [ROOT / name]
+def _files(root: Path, tests: list[str]) -> list[Path]:
+    return [f for t in tests for f in (sorted((root / t).rglob("*.py")) if (root / t).is_dir() else [root / t])]
+
+
+def _digest(files: list[Path]) -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
