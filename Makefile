@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 JOBS   ?= 2
 
-.PHONY: demo demo-text test test-fast check numbers verify-results bench tables docs scale soak fuzz clean-install clean
+.PHONY: demo demo-text test test-fast check numbers verify-results bench tables docs scale soak fuzz mutants clean-install clean
 
 # The library, its command line and its report: enough to use it.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -39,7 +39,7 @@ check: $(VENV)/.developed verify-results  ## ruff, mypy, and documents that say 
 	$(BIN)/mypy
 
 COG := $(BIN)/cog -I tools -p "from shown import *" --verbosity 1
-SHOWN := README.md $(wildcard docs/*.md)
+SHOWN := README.md CONTRIBUTING.md $(wildcard docs/*.md)
 
 numbers: $(VENV)/.developed  ## fill README.md and docs/ from the results files
 	$(COG) -r -U $(SHOWN)
@@ -84,6 +84,10 @@ soak: $(VENV)/.developed  ## thirty minutes of train, audit, certify, save and l
 fuzz: $(VENV)/.developed  ## damaged files for every reader, guided by atheris where it can be installed
 	-$(PIP) install -q atheris
 	$(BIN)/python tools/fuzz.py --seconds 60 --out benchmarks/results/fuzz.json
+
+mutants: $(VENV)/.developed  ## break the package one expression at a time; goes on where it stopped
+	OMP_NUM_THREADS=1 $(BIN)/python tools/mutants.py --out benchmarks/results/mutants.json --show
+	$(MAKE) numbers
 
 clean-install: $(VENV)/.developed  ## wheel and sdist, each in an environment of its own
 	$(BIN)/python tools/clean_install.py --out benchmarks/results/install.json

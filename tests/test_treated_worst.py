@@ -97,3 +97,17 @@ def test_one_person_beside_somebody_similar_though_numbers_are_rounded():
         assert {"sex", "sex (worst)"} <= set(pairs.columns)
         if "years (worst)" in pairs:
             assert float(pairs["years (worst)"].iloc[0]).is_integer()
+
+
+def test_of_many_the_most_different_are_kept_chunk_by_chunk():
+    """h = z with z free in [0, 1]: the farthest that anybody similar can be is max(z, 1 - z)."""
+    z = np.random.default_rng(2).permutation(np.linspace(0.02, 0.99, 20))
+    x = np.column_stack([z, np.zeros(20)])
+    directions = torch.tensor([[1.0], [0.0]])
+    model = torch.nn.Linear(2, 1, bias=False).double()
+    model.weight.data[:] = torch.tensor([[1.0, 0.0]])
+    found = audit(model, x, FairMetric(directions), 0.0, (0.0, 1.0), keep=3, chunk=10, effort=0.2)
+    farthest = np.maximum(z, 1 - z)
+    expected = np.argsort(-farthest)[:3]
+    assert found.rows.tolist() == expected.tolist()
+    assert found.pairs()["d_Y"].tolist() == pytest.approx(farthest[expected] ** 2, rel=1e-6)

@@ -88,7 +88,8 @@ class Mutant:
     @property
     def key(self) -> str:
         again = f" ({self.place})" if self.place > 1 else ""
-        return f"{self.module} | {self.text} | {self.was} -> {self.now}{again}"
+        was, now = (" ".join(text.split()) for text in (self.was, self.now))
+        return f"{self.module} | {self.text} | {was} -> {now}{again}"
 
 
 COMPARE = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
@@ -133,7 +134,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield "constant", ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        yield "constant", ast.Constant(node.value + 1 if isinstance(node.value, int) else node.value * 2)
+        yield "constant", ast.Constant(node.value + 1 if isinstance(node.value, int) else node.value * 2 or 1.0)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TURNED:
         yield "turned", ast.Call(ast.Name(TURNED[node.func.id]), node.args, node.keywords)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TURNED:
@@ -266,21 +267,22 @@ def ask(copy: Path, tests: list[str], seconds: dict[str, float], limit: float) -
     said.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             os._exit(_asked(copy, tests, seconds, limit, said))
         except BaseException:
             traceback.print_exc()
             os._exit(9)  # whatever happens, nothing of the parent runs twice
     status = None
-    while status is None:
-        done, code = os.waitpid(child, os.WNOHANG)
-        if done:
-            status = os.waitstatus_to_exitcode(code)
-        elif time.perf_counter() - began > 20 * limit:  # it waits for something that never comes
+    try:
+        while status is None and time.perf_counter() - began < 20 * limit:  # or it waits for what never comes
+            done, code = os.waitpid(child, os.WNOHANG)
+            status = os.waitstatus_to_exitcode(code) if done else None
+            time.sleep(0.02)
+    finally:
+        if status is None:
             os.killpg(child, signal.SIGKILL)
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        else:
-            time.sleep(0.02)
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     told = json.loads(said.read_text()) if said.exists() else {"failed": [], "spent": {}}
@@ -332,6 +334,7 @@ def main() -> None:
     options.add_argument("--show", action="store_true", help="print every mutant as it is judged")
     given = options.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the child goes too
     load()
     listed = [e["module"] for e in json.loads(BY_HAND.read_text())] if BY_HAND.exists() else []
     with tempfile.TemporaryDirectory() as folder:

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.cli import app
+from evenhand.cli import app, use
 from evenhand.files import load
 from evenhand.tables.schema import Schema
+from evenhand.workflow.foreign import Foreign
 
 from .conftest import people
 
@@ -27,11 +28,32 @@ def test_predict(trained, invoke, tmp_path):
     table = pd.read_csv(io.StringIO(result.stdout))
     assert table.columns.tolist() == ["prediction", "probability of no", "probability of yes"]
     schema = Schema.from_json(json.loads((folder / "run" / "metrics.json").read_text())["schema"])
-    expected = load(folder / "run" / "model.evenhand").predict_proba(schema.apply(new))
-    assert np.allclose(table.iloc[:, 1:], expected)
+    model = load(folder / "run" / "model.evenhand")
+    assert np.allclose(table.iloc[:, 1:], model.predict_proba(schema.apply(new)))
+    assert table["prediction"].tolist() == model.predict(schema.apply(new)).tolist()
+    assert set(table["prediction"]) == {"no", "yes"}
     assert invoke("predict", folder / "run", tmp_path / "new.csv", "--out", tmp_path / "o.csv").exit_code == 0
     assert pd.read_csv(tmp_path / "o.csv").equals(table)
     assert len(json.loads(invoke("predict", folder / "run", tmp_path / "new.csv", "--json").stdout)) == 30
+
+
+def test_of_somebody_elses_model_the_most_probable_class_is_the_decision():
+    p = np.array([[0.2, 0.5, 0.3], [0.9, 0.05, 0.05], [0.1, 0.1, 0.8]])
+    table = use.decisions(Foreign("mine", lambda frame: p), pd.DataFrame({"a": [1, 2, 3]}))
+    assert table["prediction"].tolist() == [1, 0, 2]
+    assert np.array_equal(table[[f"probability of {k}" for k in range(3)]], p)
+
+
+def test_no_formula_reaches_a_spreadsheet(trained, invoke, tmp_path, monkeypatch):
+    told = pd.DataFrame({"prediction": ['=HYPERLINK("x")', "-1.5", "@b"], "probability of +c": [0.25, 0.5, 0.75]})
+    monkeypatch.setattr(use, "decisions", lambda opened, frame: told)
+    folder, _ = trained
+    out = tmp_path / "o.csv"
+    assert invoke("predict", folder / "run", folder / "people.csv", "--out", out).exit_code == 0
+    for text in (out.read_text(), invoke("predict", folder / "run", folder / "people.csv").stdout):
+        table = pd.read_csv(io.StringIO(text))
+        assert table["prediction"].tolist() == ['\'=HYPERLINK("x")', "-1.5", "'@b"]
+        assert table["probability of +c"].tolist() == [0.25, 0.5, 0.75]
 
 
 def test_predict_names_missing_columns(trained, invoke, tmp_path):

@@ -67,6 +67,8 @@ def test_values_outside_the_range_and_empty_samples_are_refused(upper):
         upper([0.5, 1.5], 1.0, 0.05)
     with pytest.raises(ValueError, match="known"):
         upper([0.5, float("nan")], 1.0, 0.05)
+    with pytest.raises(ValueError, match="known"):
+        upper([0.5, float("inf")], float("inf"), 0.05)
     with pytest.raises(ValueError, match="at least one value"):
         upper([], 1.0, 0.05)
     with pytest.raises(ValueError, match="alpha"):
@@ -130,3 +132,12 @@ def test_the_betting_bound_is_where_the_gambler_stops_winning(seed):
     bound = betting_upper(values, 1.0, alpha)
     assert capital(values, bound + 1e-6, alpha) >= math.log(1 / alpha)
     assert capital(values, bound - 1e-6, alpha) < math.log(1 / alpha)
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "alpha"), [(0, 0, 0.05), (4, 3, 0.05), (-1, 3, 0.05), (1, 3, 0.0), (1, 3, 1.0), (1, -1, 0.05)]
+)
+def test_counts_that_make_no_sense_are_refused(count, n, alpha):
+    for bound in (clopper_pearson_lower, clopper_pearson_upper):
+        with pytest.raises(ValueError, match="expected 0 <= count <= n"):
+            bound(count, n, alpha)

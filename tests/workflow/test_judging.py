@@ -8,6 +8,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from evenhand.workflow.judging import (
     as_shown,
+    certificate,
     comparisons,
     describe,
     example,
@@ -104,3 +105,12 @@ def test_what_is_quick_is_silent(monkeypatch):
         now[0] = at
         tell(f"at {at}")
     assert said == ["at 16", "at 31"]
+
+
+@pytest.mark.parametrize(("part", "says"), [("train", "x_train"), ("tuning", "x_tune")])
+def test_nobody_who_trained_or_tuned_is_held_out_for_the_certificate(small, part, says):
+    told = []
+    found = certificate(small.task, small.settings, small.models["fair"], small.task.parts[part], told.append)
+    assert found.keys() == {"refused"}
+    assert says in found["refused"]
+    assert told[-1] == f"no certificate: {found['refused']}"

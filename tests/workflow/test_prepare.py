@@ -59,6 +59,24 @@ def test_sensitive_columns_cost_nothing_and_the_proxy_nearly_nothing(task):
     assert height < 0.1 < 0.8 < noise  # height gives sex away, noise does not
 
 
+def test_an_attribute_is_learned_from_the_other_columns_only(task):
+    (sex,), own = task.proxies, positions(task.view.encoder)["sex"]
+    assert not set(own) & set(sex.model.used)
+    assert not sex.directions[own].any()
+    assert 0.2 < sex.explained < 0.9  # twelve centimetres at a spread of five tell much of it, not all
+
+
+def test_noise_is_free_for_nobody():
+    """Nothing tells race: asked for all, no direction is made free for it, and that is said; asked by name, one is."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": rng.normal(size=240), "b": rng.normal(size=240), "race": rng.choice(["x", "y"], 240)})
+    frame["y"] = rng.choice(["no", "yes"], 240)
+    task = prepare(frame, "y", ["race"])
+    assert task.proxies == ()
+    assert any("'race' cannot be told from the other columns" in note for note in task.notes)
+    assert [proxy.name for proxy in prepare(frame, "y", ["race"], proxy=["race"]).proxies] == ["race"]
+
+
 def test_domain_holds_everybody(task):
     for view in task.views.values():
         for part in task.parts.values():

@@ -119,6 +119,18 @@ def fuzz() -> str:
     return table([f"reader ({found['by']}, {found['seconds each']:.0f} s each)", "files", "failures"], rows)
 
 
+def mutants() -> str:
+    """What tools/mutants.py found."""
+    found = _read("mutants")
+    real, hand = found["total"] - found["equivalent"], found["by_hand"]
+    return (
+        f"Of {found['total']} single-expression breaks in {found['modules']} modules, {found['equivalent']} change "
+        f"nothing that anybody could observe (`tools/mutants_equivalent.json` says why); of the other {real}, a test "
+        f"notices {found['noticed']} ({found['share']:.1%}). Of {hand['total']} breaks of a meaning, written by hand, "
+        f"{hand['noticed']}."
+    )
+
+
 def install() -> str:
     found = _read("install")
     rows = [
