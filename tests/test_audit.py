@@ -11,8 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 
-from evenhand.audit import audit
+from evenhand.audit import _differs, audit, check_inside
 from evenhand.domain import Box
+from evenhand.dual.confidence import betting_upper
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.headline import percent
 from evenhand.output_distances import mean_squared_logits, squared_error, total_variation
@@ -142,6 +143,7 @@ def test_pairs_are_in_the_users_units_and_categories():
         if "age" in pairs:
             assert row["age"] == pytest.approx(frame.loc[label, "age"])
     assert found.pairs(10**6).shape[0] == len(found.rows)
+    assert len(found.pairs()) == 10
     assert (pairs["d_X"] <= 0.01).all()
     assert (pairs["d_Y"].diff().dropna() <= 1e-12).all()  # most different first
 
@@ -151,6 +153,51 @@ def test_rows_outside_the_bounds_are_counted_and_refused():
     x[:3, 1] = 50.0
     with pytest.raises(ValueError, match=r"3 of 60 rows lie outside the bounds, in column\(s\) \[1\]"):
         audit(linear_model(), x, METRIC, 0.1, ([-1.0, -9.0], [1.0, 9.0]))
+
+
+def test_columns_within_the_rounding_of_their_range_are_not_blamed():
+    box = Box(torch.tensor([-1.0, -1.0, -1.0, 0.0]), torch.tensor([1.0, 1.0, 1.0, 100.0]))
+    row = torch.tensor([[-1.0 - 1e-6, 5.0, 1.0 + 1e-6, 100.00005]], dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"1 of 1 rows lie outside the bounds, in column\(s\) \[1\];"):
+        check_inside(box, row)
+    row[0, 1] = 1.0
+    check_inside(box, row)
+
+
+def test_what_counts_as_changed():
+    """Numbers by a millionth of their column's largest, texts and numbers written as texts by how they read."""
+    for a, b, expected in [
+        ([0.0, 0.0], [0.0, 0.0], [False, False]),
+        ([1.0, 2.0], [1.0, 2.1], [False, True]),
+        ([0.0, 0.0], [0.5, 1e6], [False, True]),
+        ([1e6, 0.5], [1e6, 0.0], [False, False]),
+        (["a", "b"], ["a", "c"], [False, True]),
+        ([1, 2], ["1", "x"], [False, True]),
+    ]:
+        assert _differs(pd.Series(a), pd.Series(b)).tolist() == expected
+
+
+def test_who_enters_the_confidence_bounds_and_with_which_part_of_the_error():
+    """Ten of forty rows tune; the statement about strangers shares its error with that about R(h), which has two."""
+    seen = []
+
+    def recorded(values, high, alpha):
+        seen.append((len(values), alpha))
+        return betting_upper(values, high, alpha)
+
+    audit(linear_model(), people(40), METRIC, 0.01, ([-1.0, -9.0], [1.0, 9.0]), interval=recorded)
+    assert {n for n, _ in seen} == {30, 15}  # everybody else, and pairs of them
+    alone, shared, percentile = sorted({round(alpha, 9) for n, alpha in seen if n == 30})
+    (strangers,) = {round(alpha, 9) for n, alpha in seen if n == 15}
+    assert (shared, percentile) == (0.025, 0.05)
+    assert 2 * alone + strangers == pytest.approx(0.05)
+
+
+def test_where_people_differ_only_in_what_is_free_there_is_no_yardstick():
+    x = people(30)
+    x[:, 1] = 0.5
+    found = audit(linear_model(), x, METRIC, 0.01, ([-1.0, -9.0], [1.0, 9.0]))
+    assert np.isnan(found.yardstick)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,7 @@ def test_a_free_box_survives_a_copy():
         ((torch.ones(5, 1), [0.0], [1.0]), r"must be \(6, k\)"),
         ((torch.eye(6)[:, :1], [0.0, 0.0], [1.0]), "k limits"),
         ((torch.ones(6, 1), [0.0], [1.0]), "orthonormal"),
+        ((torch.eye(6)[:, :2] * torch.tensor([1.0, 2.0]), [0.0, 0.0], [1.0, 1.0]), "orthonormal"),
         ((torch.eye(6)[:, :1], [2.0], [1.0]), "low <= high"),
         ((torch.eye(6)[:, :1], [0.0], [float("inf")]), "finite"),
     ],

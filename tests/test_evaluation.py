@@ -1,5 +1,7 @@
 """Scores against scikit-learn, fairlearn and cases computed by hand; undefined is named and never a pass."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,6 +107,9 @@ def test_versions_which_cannot_be_compared():
         ctf_squared(np.zeros((3, 3, 2)))
     with pytest.raises(ValueError, match="logits"):
         ctf_std([[3.0, -2.0]])
+    for wrong in ([[1.5, 0.5]], [[0.5, -0.5]]):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            ctf_std(wrong)
 
 
 def test_nan_is_named_by_the_row_of_the_individual():
@@ -285,3 +290,11 @@ def test_spread_of_perfect_predictions_is_zero_or_undefined(rows):
     spread = accuracy_spread(y, y, group)
     assert spread.accuracy_std == 0 or len(set(group)) == 1
     assert spread.balanced_accuracy_std == 0 or spread.undefined
+
+
+def test_results_are_not_altered_afterwards():
+    y, predicted, groups = [0, 1, 0, 1], [0, 1, 1, 1], ["a", "a", "b", "b"]
+    found = [tpr_gaps(y, predicted, groups), accuracy_spread(y, predicted, {"a": [True] * 4})]
+    for result, name in zip(found, ("rms", "accuracy_std")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(result, name, 0.0)

@@ -71,6 +71,7 @@ def test_centred_logits_do_not_know_a_shift():
     h = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     torch.testing.assert_close(centred(h + 7), centred(h))
     torch.testing.assert_close(centred(h).softmax(-1), h.softmax(-1))
+    torch.testing.assert_close(centred(h[:, None]), centred(h)[:, None])  # of versions, (n, m, K), too
     torch.testing.assert_close(centred(h[:, :1]), h[:, :1])  # one output: nothing to be shifted against
 
 
@@ -85,3 +86,30 @@ def test_a_single_logit_is_the_log_odds(a, b):
         reading = distance.reading
         change = (reading.change(two[0][:, None]) - reading.change(one[0][:, None])).square().sum().item()
         assert value <= reading.up(change) + 1e-12
+
+
+@given(a=st.lists(logit, min_size=3, max_size=3), b=st.lists(logit, min_size=3, max_size=3), k=st.integers(2, 3))
+def test_a_bound_on_squares_is_one_on_the_distance(a, b, k):
+    h, other = (torch.tensor([v[:k]], dtype=torch.float64) for v in (a, b))
+    for distance in DISTANCES:
+        if distance is absolute_probability and k > 2:
+            continue
+        change = (distance.reading.change(h.T) - distance.reading.change(other.T)).square().sum().item()
+        bound = change if distance.reading.up is None else distance.reading.up(change)
+        shown = (centred(h), centred(other)) if distance is mean_squared_logits else (h, other)
+        assert distance(*shown).item() <= bound + 1e-9
+        if distance.reading.up is None:
+            assert distance(*shown).item() == pytest.approx(bound, abs=1e-9)
+
+
+@pytest.mark.parametrize("a", [0.3, 1.0, 4.0])
+def test_the_bound_on_two_classes_is_reached_by_opposite_margins(a):
+    """sigma(a) - sigma(-a) = tanh(a / 2), where the margin changes by 2 a."""
+    h, other = torch.tensor([[0.0, a]], dtype=torch.float64), torch.tensor([[a, 0.0]], dtype=torch.float64)
+    for distance in (absolute_probability, total_variation):
+        change = (distance.reading.change(h.T) - distance.reading.change(other.T)).square().sum().item()
+        assert (
+            distance(h, other).item()
+            == pytest.approx(distance.reading.up(change))
+            == pytest.approx(torch.tanh(torch.tensor(a / 2)).item())
+        )

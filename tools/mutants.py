@@ -59,9 +59,8 @@ MORE = {  # tests beside the mirrored file
     "dual/pool": ["tests/dual"],
     "dual/running": ["tests/dual", "tests/test_audit.py"],
     "dual/moves": ["tests/dual", "tests/test_audit.py"],
-    "certify/certificate": ["tests/certify"],
-    "certify/finite": ["tests/certify"],
-    "certify/people": ["tests/certify"],
+    "certify/certify": ["tests/certify/test_statement.py"],
+    "certify/people": ["tests/certify/test_statement.py"],
     "search/geometry": ["tests/search", "tests/bounds/test_branch.py"],
     "files/layers": ["tests/files"],
     "files/checks": ["tests/files"],
@@ -237,7 +236,9 @@ class Ordered:
             whole[file(item)] = whole.get(file(item), 0.0) + self.seconds.get(item.nodeid, 0.0)
         items[:] = [item for item in items if self.seconds.get(item.nodeid, 0.0) <= SLOW]
         # whole files one after another, because a fixture of a file is built anew whenever the file is left
-        items.sort(key=lambda i: (file(i) != self.first, whole[file(i)], file(i), self.seconds.get(i.nodeid, 0.0)))
+        # and the mirrored one before others, unless they are far quicker
+        whole[self.first] = whole.get(self.first, 0.0) / 8
+        items.sort(key=lambda item: (whole[file(item)], file(item), self.seconds.get(item.nodeid, 0.0)))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.began = time.process_time()

@@ -36,6 +36,7 @@ def test_share_unfair_is_clopper_pearsons():
     low, high = made().share_unfair(0.5)
     assert low == pytest.approx(beta.ppf(0.025, 2, 3))
     assert high == pytest.approx(beta.ppf(0.975, 4, 1))
+    assert made().share_unfair(0.6)[0] == pytest.approx(beta.ppf(0.025, 1, 4))  # who is at .6 is not above it
     with pytest.raises(ValueError, match="per_person=True"):
         made(each_low=np.zeros(0)).share_unfair(0.5)
 
@@ -58,6 +59,7 @@ def test_json_and_back():
     assert again.relative == given.relative
     assert again.decisions is None
     assert np.isnan(again.strangers)
+    assert again.seconds == given.seconds == 0
     np.testing.assert_array_equal(again.each_high, given.each_high)
 
 

@@ -25,6 +25,13 @@ def test_values_decide_otherwise():
         refuse_overlap(default, default.iloc[[1]].reset_index(drop=True), "x_train")
 
 
+def test_labels_of_one_side_alone_say_nothing():
+    named, unnamed = pd.DataFrame({"a": [1.0, 2.0]}, index=[7, 8]), pd.DataFrame({"a": [2.0, 5.0, 7.0]})
+    for held_out, other in ((named, unnamed), (unnamed, named), (named, unnamed.to_numpy())):
+        with pytest.raises(ValueError, match=r"1 of \d held-out rows are also in x_tune \(equal values\)"):
+            refuse_overlap(held_out, other, "x_tune")
+
+
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
 def test_people_are_told_apart_in_any_unit(unit):
     x = unit * np.array([[1.0, 2.0], [3.0, 4.0]])

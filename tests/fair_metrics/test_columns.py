@@ -27,6 +27,10 @@ def test_positions_of_an_array():
     assert (metric(x, moved) == 0).all()
 
 
+def test_nested_lists_have_positions_too():
+    assert from_columns([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [1]).directions[:, 0].tolist() == [0, 1, 0]
+
+
 def test_unknown_columns_come_with_the_closest_names():
     with pytest.raises(ValueError, match=r"'sexx' does not exist; the closest are 'sex'"):
         from_columns(FRAME, ["sexx"])

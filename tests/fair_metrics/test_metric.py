@@ -111,6 +111,7 @@ def test_dtype_follows_the_input_and_to_returns_self():
         (lambda: FairMetric(sigma=np.ones((2, 3))), "must be square"),
         (lambda: FairMetric(sigma=[[1.0, 2.0], [0.0, 1.0]]), "must be symmetric"),
         (lambda: FairMetric(sigma=-np.eye(2)), "positive semi-definite"),
+        (lambda: FairMetric(sigma=[[0.0, 3.0], [3.0, 0.0]]), "its smallest eigenvalue is -3"),
         (lambda: FairMetric([[1.0], [0.0]])(torch.zeros(1, 3), torch.zeros(1, 3)), "built for 2 features"),
     ],
 )
@@ -138,6 +139,31 @@ def test_directions_in_a_file_are_orthonormal(tmp_path, directions):
     np.savez(tmp_path / "m.npz", directions=np.array(directions))
     with pytest.raises(ValueError, match="not orthonormal"):
         FairMetric.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"factor": np.ones((2, 3))}, "do not fit together"),
+        ({"factor": np.ones(2)}, "do not fit together"),
+        ({"directions": np.ones(2)}, "do not fit together"),
+        ({"factor": np.array([[1.0, np.nan]])}, "not finite numbers"),
+        ({"factor": np.array([[1, 2]])}, "not finite numbers"),
+    ],
+)
+def test_matrices_in_a_file_are_checked(tmp_path, parts, says):
+    np.savez(tmp_path / "m.npz", **{"directions": np.array([[1.0], [0.0]]), **parts})
+    with pytest.raises(ValueError, match=says):
+        FairMetric.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+def test_a_matrix_is_judged_in_its_own_unit(unit):
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        FairMetric(sigma=unit * np.array([[0.0, 1e-3], [1e-3, 1.0]]))  # no move is free and turns another dear
+    rounded = FairMetric(sigma=unit * np.array([[1.0, 1e-9], [0.0, 2.0]]))  # asymmetric by rounding only
+    assert rounded.directions.shape == (2, 0)
+    torch.testing.assert_close(rounded.sigma / unit, torch.diag(torch.tensor([1.0, 2.0], dtype=torch.float64)))
 
 
 def test_half_precision_does_not_bend_the_directions():

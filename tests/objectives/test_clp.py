@@ -34,6 +34,10 @@ def test_pairs_have_a_closed_form():
     assert pairing(rows=(2, 2, 1)) == pytest.approx(16.0)
 
 
+def test_rho_zero_is_plain_training():
+    assert pairing(rho=0.0) == 0
+
+
 def test_the_weights_weigh_the_pairs():
     model = linear([1.0, 0.0])  # d_Y = 8 for row 0 and 0 for row 2
     assert pairing(weight=[3.0, 1.0, 1.0, 1.0], model=model) == pytest.approx(2.0 * 8.0 * 3 / 4)
@@ -81,6 +85,8 @@ def test_the_data_are_no_part_of_the_state():
     [
         (Variations(np.empty((0, 3)), []), 1.0, "nobody with versions"),
         (Variations([["a", "b"]], [0]), 1.0, "encode texts first"),
+        (Variations(np.array([[["a"], ["b"]]]), [0]), 1.0, "encode texts first"),
+        (Variations(np.zeros((1, 2)), [0]), 1.0, "expected vectors"),
         (Variations(np.zeros((1, 1, 2)), [0]), 1.0, "only version 0"),
         (Variations(np.full((1, 2, 2), np.nan), [0]), 1.0, "NaN"),
         (PAIRS, -1.0, "rho must be"),

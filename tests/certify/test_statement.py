@@ -1,0 +1,158 @@
+"""Between the bound and the sentence: who is counted, in which range, at which error, and what is checked."""
+
+import copy
+import itertools
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.pipeline import make_pipeline
+from torch import nn
+
+from evenhand.bounds.layers import affine_layers
+from evenhand.bounds.quadratic_dual import Multipliers
+from evenhand.certify.certify import (
+    _check_folding,
+    _check_order,
+    _trained_multipliers,
+    certify,
+    certify_individuals,
+    most_d_x,
+)
+from evenhand.domain import Box
+from evenhand.dual.confidence import betting_upper
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.judged import Judged
+from evenhand.search.geometry import Geometry
+
+A, C, EPS = 0.7, 0.5, 0.01
+METRIC = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
+BOX = Box([-1.0, -9.0], [1.0, 9.0])
+FEW = {"tune_steps": 5, "tune_rows": 10, "rounds": 2}
+
+
+@pytest.fixture
+def quick_search(monkeypatch):
+    monkeypatch.setattr(sys.modules[certify.__module__], "EFFORT", 0.1)  # the package's attribute is the function
+
+
+def linear_model():
+    model = nn.Linear(2, 1, bias=False).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[A, C]]))
+    return model
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.uniform(-1, 1, n), rng.uniform(-3, 3, n)])
+
+
+@pytest.mark.usefixtures("quick_search")
+def test_who_is_counted_how_and_in_which_range():
+    """Two sides share the error; strangers share it with R(h); they differ by no more than the domain allows."""
+    seen = []
+
+    def recorded(values, high, alpha):
+        seen.append((len(values), high, alpha))
+        return betting_upper(values, high, alpha)
+
+    x = people(40)
+    x[:, 1] = 0.25  # nobody differs in what is not free
+    cert = certify(linear_model(), iter([x]), METRIC, EPS, BOX, x_tune=people(20, 1), interval=recorded, **FEW)
+    assert cert.n == 40
+    assert {n for n, _, _ in seen} == {40, 20}
+    assert max(alpha for _, _, alpha in seen) == pytest.approx(0.025)
+    (strangers,) = {round(alpha, 9) for n, _, alpha in seen if n == 20}
+    alphas = {round(alpha, 9) for n, _, alpha in seen if n == 40}
+    assert round(0.025 - strangers, 9) in alphas  # the upper side of R(h), beside that of strangers
+    assert max(high for n, high, _ in seen if n == 20) >= (2 * A + 18 * C) ** 2 * (1 - 1e-6)
+    assert np.isnan(cert.yardstick)
+    assert len(cert.each_high) == 40  # of a stream too; which rows they are is the stream's business
+    assert len(cert.rows) == 0
+
+
+@pytest.mark.usefixtures("quick_search")
+def test_a_spike_that_a_search_may_miss_is_below_the_bound():
+    """relu(k(z - c) + 1) - 2 relu(k(z - c)) + relu(k(z - c) - 1) is 1 at c and 0 from 1/k on."""
+    k, c = 1e5, 0.731313
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)).double()
+    with torch.no_grad():
+        model[0].weight.copy_(torch.tensor([[k, 0.0]] * 3))
+        model[0].bias.copy_(torch.tensor([1 - k * c, -k * c, -1 - k * c]))
+        model[2].weight.copy_(torch.tensor([[1.0, -2.0, 1.0]]))
+        model[2].bias.zero_()
+    found = certify_individuals(model, people(6), METRIC, EPS, BOX, **FEW)
+    assert (found.upper >= 1 - 1e-6).all()
+
+
+@pytest.mark.usefixtures("quick_search")
+def test_two_classes_are_decided_at_margin_zero():
+    """Exact for a linear model: whose margin, moved by its reach, changes sign."""
+    model = nn.Linear(2, 2, bias=False).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[0.0, 0.0], [A, C]]))
+    x = people(100, 4)
+    cert = certify(model, x, METRIC, EPS, BOX, x_tune=people(20, 1), **FEW)
+    score, reach = x @ np.array([A, C]), C * EPS**0.5
+    turned = np.where(score > 0, -A + C * x[:, 1] - reach <= 0, A + C * x[:, 1] + reach > 0).mean()
+    assert turned - 0.03 <= cert.decisions.low <= turned <= cert.decisions.high <= turned + 0.03
+
+
+def test_nobody_in_the_domain_is_farther_than_the_largest_distance():
+    rng = np.random.default_rng(0)
+    corners = torch.tensor(list(itertools.product((0.0, 1.0), repeat=4)), dtype=torch.float64)
+    for _ in range(5):
+        factor = torch.tensor(rng.normal(size=(4, 4)))
+        low, high = -torch.tensor(rng.random(4)), torch.tensor(rng.random(4))
+        points, metric = low + (high - low) * corners, FairMetric.of(torch.zeros(4, 0).double(), factor)
+        assert metric.pairwise(points, points).max() <= most_d_x(Geometry(metric, Box(low, high))) * (1 + 1e-9)
+
+
+def test_bounds_out_of_order_are_never_stated():
+    for r_low, r_high, each_low, each_high in [(0.0, 0.0, 0.0, 0.0), (1.0, 1.0, [0.5, 2.0], [0.5, 2.0])]:
+        _check_order(r_low, r_high, np.array(each_low), np.array(each_high))
+    for r_low, r_high, each_low, each_high in [
+        (1.0, 0.5, 0.0, 0.0),
+        (np.nan, 0.5, 0.0, 0.0),
+        (0.1, 0.5, [0.1, 0.3], [0.2, 0.2]),
+        (0.1, 0.5, [0.1], [np.nan]),
+    ]:
+        with pytest.raises(RuntimeError, match="please report"):
+            _check_order(r_low, r_high, np.array(each_low), np.array(each_high))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e7])
+def test_folded_layers_are_those_of_the_model_whatever_its_size(scale):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).double()
+    model(torch.randn(50, 3).double())
+    model.eval()
+    with torch.no_grad():
+        model[-1].weight *= scale
+        model[-1].bias *= scale
+    x, layers = torch.randn(20, 3).double(), affine_layers(copy.deepcopy(model))
+    _check_folding(Judged.of(model), layers, x)
+    with torch.no_grad():
+        model[-1].bias += 1e-3 * max(scale, 1.0)
+    with pytest.raises(RuntimeError, match="the folded layers differ"):
+        _check_folding(Judged.of(model), layers, x)
+
+
+def test_multipliers_are_those_of_the_last_step():
+    class Fitted:
+        def __init__(self, multipliers):
+            self.multipliers_ = multipliers
+
+        def fit(self, X, y=None):
+            return self
+
+        def transform(self, X):
+            return X
+
+    first, middle, last = (Multipliers.__new__(Multipliers) for _ in range(3))
+    assert _trained_multipliers(make_pipeline(Fitted(first), Fitted(middle), Fitted(last))) is last
+    assert _trained_multipliers(Fitted(first)) is first
+    assert _trained_multipliers(Fitted("other")) is None
+    assert _trained_multipliers(nn.Linear(1, 1)) is None
