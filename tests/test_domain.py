@@ -64,6 +64,8 @@ def test_a_box_unpacks_like_the_pair_it_stands_for():
     ("make", "says"),
     [
         (lambda: Box(0.0, 1.0), "give d="),
+        (lambda: Box([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), "one value per column"),
+        (lambda: Box([[0.0, 0.0]], [1.0, 1.0]), "one value per column"),
         (lambda: Box([0.0, 2.0], [1.0, 1.0]), "low <= high"),
         (lambda: Box([0.0], [float("inf")]), "infinite"),
         (lambda: Box([0.0, 0.0], [1.0, 1.0], binary=[2]), "between 0 and 1"),
@@ -179,6 +181,13 @@ def test_a_person_has_exactly_one_category():
     box = Box(0.0, 1.0, blocks=[[0, 1, 2]], binary=[3], d=5)
     rows = [[1, 0, 0, 0, 0.5], [1, 1, 0, 0, 0.5], [0, 0, 0, 0, 0.5], [1, 0, 0, 0.5, 0.5], [0.5, 0.5, 0, 1, 0.5]]
     assert box.contains(torch.tensor(rows, dtype=torch.float64)).tolist() == [True, False, False, False, False]
+
+
+def test_every_binary_column_has_one_of_its_values():
+    box = Box(0.0, 1.0, binary=[0, 1], d=2)
+    rows = [[0.0, 1.0], [0.5, 1.0], [1.0, 0.5], [0.5, 0.5]]
+    assert box.contains(torch.tensor(rows, dtype=torch.float64)).tolist() == [True, False, False, False]
+    assert Box(0.0, 1.0, d=2).contains(torch.tensor(rows, dtype=torch.float64)).all()
 
 
 def test_a_domain_with_free_directions_takes_any_precision():

@@ -362,7 +362,7 @@ def judge(module: str, wanted: list[tuple[Mutant, str]], copy: Path, out: Path |
     whole = path.read_text()
     now = {"source": _digest([path]), "tests": _digest(_files(copy, tests))}
     old = {r["key"]: r for r in kept(out)["mutants"]} if out else {}
-    mine = [old[m.key] for m, _ in wanted if m.key in old and holds(old[m.key], now)]
+    mine = [old[m.key] for m, _ in wanted if m.key in old and holds(old[m.key], now, explained())]
     known = {r["key"] for r in mine}
     whole_run: Answer | None = None
     for mutant, source in wanted:
@@ -393,9 +393,16 @@ def change(path: Path, source: str) -> None:
     path.write_text(source)
 
 
-def holds(record: dict[str, Any], now: dict[str, str]) -> bool:
-    """Whether a result still says something: what was noticed is noticed by more tests too."""
-    return record["source"] == now["source"] and (record["noticed"] or record["tests"] == now["tests"])
+def holds(record: dict[str, Any], now: dict[str, str], reasons: dict[str, str]) -> bool:
+    """Whether a result still says something: what was noticed is noticed by more tests too, what is equivalent by none;
+    any other survivor may be noticed by other tests."""
+    settled = record["noticed"] or record["key"] in reasons or record["tests"] == now["tests"]
+    return bool(record["source"] == now["source"] and settled)
+
+
+def explained() -> dict[str, str]:
+    """Key of each equivalent mutant -> why it is."""
+    return dict(json.loads(EQUIVALENT.read_text())) if EQUIVALENT.exists() else {}
 
 
 def kept(out: Path) -> dict[str, Any]:
@@ -404,9 +411,10 @@ def kept(out: Path) -> dict[str, Any]:
 
 def store(out: Path, module: str, mine: list[Any], left_out: list[str] | None) -> None:
     """Put a module's results in the place of those that the file holds; runs over other modules may write to it too."""
-    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
-    with open(out.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    reasons = explained()
+    folder = os.open(out.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
         old = kept(out)
         slow = old.get("left_out", {}) | ({module: left_out} if left_out is not None else {})
         others = [r for r in old["mutants"] if r["module"] != module]
@@ -417,6 +425,8 @@ def store(out: Path, module: str, mine: list[Any], left_out: list[str] | None) -
         new = out.with_suffix(".partial")
         new.write_text(json.dumps(found, indent=1) + "\n")
         new.replace(out)
+    finally:
+        os.close(folder)
 
 
 def summary(results: list[dict[str, Any]]) -> dict[str, Any]:

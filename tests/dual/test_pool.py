@@ -52,6 +52,9 @@ def test_nothing_to_move_is_worth_nothing_and_nonsense_is_refused():
     assert pool.minimise(0.1).value == 0
     with pytest.raises(ValueError, match="NaN"):
         pool.add([[float("nan")]], [[1.0]])
+    for d_y, d_x in (([[1.0, 2.0]], [[1.0]]), ([[1.0]], [1.0]), ([1.0], [1.0])):
+        with pytest.raises(ValueError, match=r"must both be \(individuals, candidates\)"):
+            pool.add(d_y, d_x)
     with pytest.raises(ValueError, match="negative"):
         pool.add([[1.0]], [[-1.0]])
     with pytest.raises(ValueError, match="empty"):

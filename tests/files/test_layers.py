@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from evenhand.files.layers import LAYERS, UnknownLayer, build, built, describe
+from evenhand.files.layers import LAYERS, MAX_LAYERS, UnknownLayer, build, built, describe
 
 
 def net():
@@ -31,6 +31,8 @@ def test_a_network_of_other_layers_has_no_description():
 
     assert describe(nn.Sequential(nn.Linear(2, 2), Own(2, 2))) is None
     assert describe(nn.Sequential(nn.Conv1d(1, 1, 1))) is None
+    Own.__name__ = "Linear"  # a name is not enough
+    assert describe(Own(2, 2)) is None
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,7 @@ def test_a_network_of_other_layers_has_no_description():
         ({"type": "Conv1d", "arguments": {}}, "may not hold"),
         ({"type": "Linear", "arguments": {"in_features": 2, "out_features": 2, "device": "cuda"}}, "unknown arguments"),
         ({"type": "Linear", "arguments": {"in_features": 1 << 21, "out_features": 2}}, "numbers up to"),
+        ({"type": "ReLU", "arguments": [1]}, "unknown arguments"),
         ("Linear", "not sound"),
     ],
 )
@@ -53,6 +56,11 @@ def test_nesting_and_number_are_limited():
         deep = {"type": "Sequential", "children": [["0", deep]]}
     with pytest.raises(UnknownLayer, match="not sound"):
         build(deep)
+
+    many = [[str(i), {"type": "Identity"}] for i in range(MAX_LAYERS)]
+    assert len(build({"type": "Sequential", "children": many[1:]})) == MAX_LAYERS - 1  # and the one around them
+    with pytest.raises(UnknownLayer, match="not sound"):
+        build({"type": "Sequential", "children": many})
 
 
 def test_every_known_layer_can_be_described():

@@ -122,6 +122,11 @@ def test_strangers_are_refused():
     search, gain = CandidateSearch(variations), lambda h: h.sum(1)
     with pytest.raises(ValueError, match="2 of 6 rows differ from version 0"):
         search(torch.sin, gain, x[[1, 0, 2, 3, 4, 5]], FairMetric.euclidean(3), 1.0)
+    for unit in (1e-7, 1e7):  # what is rounding and who is a stranger, in any unit
+        in_unit = CandidateSearch(Variations(unit * variations.values, variations.rows))
+        in_unit(torch.sin, gain, unit * x * (1 + 1e-12), FairMetric.euclidean(3), 1.0)
+        with pytest.raises(ValueError, match="2 of 6 rows differ from version 0"):
+            in_unit(torch.sin, gain, unit * x[[1, 0, 2, 3, 4, 5]], FairMetric.euclidean(3), 1.0)
     with pytest.raises(ValueError, match="one row of the data for each of the 6 of x"):
         search(torch.sin, gain, x, FairMetric.euclidean(3), 1.0, rows=torch.arange(4))
     with pytest.raises(ValueError, match="versions have 3 features but x has 2"):

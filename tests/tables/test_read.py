@@ -148,6 +148,26 @@ def test_excel_json_and_databases(tmp_path):
         read_sql("select 1", f"sqlite:///{tmp_path / 'no.db'}")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[{"a": 1}, 2]', "a row is no object"),
+        ('{"a": 1}\n3\n', "a row is no object"),
+        ('{"a": 1, "b": 2}\n{"a": 2, "b": [2]}\n', "lists or objects inside column.*'b'"),
+        ('[{"a": {"c": 1}}, {"a": 1}]', "lists or objects inside column.*'a'"),
+    ],
+)
+def test_json_of_which_some_rows_are_no_table(tmp_path, text, says):
+    (tmp_path / "t.json").write_text(text)
+    with pytest.raises(TableError, match=says):
+        read_table(tmp_path / "t.json")
+
+
+def test_a_column_without_a_name_in_a_spreadsheet(tmp_path):
+    pd.DataFrame([["a", None], [1, 2], [3, 4]]).to_excel(tmp_path / "t.xlsx", header=False, index=False)
+    assert read_table(tmp_path / "t.xlsx").columns.tolist() == ["a", "Unnamed: 1"]
+
+
 def test_standard_input(monkeypatch):
     class Pipe:
         buffer = io.BytesIO(FRAME.to_csv(index=False).encode())
@@ -160,6 +180,11 @@ def test_missing_file_offers_the_neighbours(tmp_path):
     (tmp_path / "people.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match=r"did you mean people\.csv"):
         read_table(tmp_path / "peple.csv")
+    for i in range(5):
+        (tmp_path / f"peopl{i}.csv").write_text("a\n1\n")
+    with pytest.raises(TableError) as caught:
+        read_table(tmp_path / "peopl.csv")
+    assert str(caught.value).count(".csv") == 1 + 3  # the name that was given, and three that are near
     with pytest.raises(TableError, match="no folder"):
         read_table(tmp_path / "nowhere" / "x.csv")
     with pytest.raises(TableError, match="is a folder"):

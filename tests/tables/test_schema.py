@@ -144,6 +144,28 @@ def test_a_number_of_many_values_is_a_quantity():
         Schema.infer(frame, "y", ["sex"], regression=True)
 
 
+def test_twenty_values_are_classes_and_more_are_not():
+    for n, classes, quantity in ((20, 20, False), (21, 0, True)):
+        schema = Schema.infer(table().assign(y=np.arange(300) % n), "y", ["sex"])
+        assert (len(schema.classes), schema.regression) == (classes, quantity)
+    text = table().assign(y=[f"c{i % 20}" for i in range(300)])
+    assert len(Schema.infer(text, "y", ["sex"]).classes) == 20
+    with pytest.raises(TableError, match="21 distinct values, which is not a class"):
+        Schema.infer(text.assign(y=[f"c{i % 21}" for i in range(300)]), "y", ["sex"])
+
+
+def test_kinds_by_name():
+    schema = Schema.infer(table(), "y", ["sex"])
+    kinds = {"age": "number", "race": "category", "member": "binary", "sex": "binary", "id": "dropped"}
+    assert {name: schema.kind(name) for name in kinds} == kinds
+
+
+@pytest.mark.parametrize("classes", [[1, None], ["a", ["b"]], [{}], "ab", {"a": 1}])
+def test_classes_of_a_file_are_plain_values(classes):
+    with pytest.raises(TypeError, match="texts, numbers or booleans"):
+        Schema.from_json({**Schema.infer(table(), "y", ["sex"]).to_json(), "classes": classes})
+
+
 def test_left_out_for_a_reason():
     schema = Schema.infer(table(), "y", ["sex"]).without({"age": "it leaks"})
     assert {c.name: c.note for c in schema.columns if c.kind == "dropped"}["age"] == "it leaks"

@@ -79,7 +79,9 @@ def test_what_was_noticed_stays_so_and_a_survivor_is_tried_again_when_its_tests_
         (False, "s", "other", False),
         (False, "other", "t", False),
     ]:
-        assert tool.holds({"noticed": seen, "source": source, "tests": tests}, now) is holds
+        record = {"key": "k", "noticed": seen, "source": source, "tests": tests}
+        assert tool.holds(record, now, {}) is holds
+        assert tool.holds(record, now, {"k": "both are zero"}) is (source == "s")
 
 
 def test_results_of_other_modules_stay_in_the_file(tmp_path):
