@@ -54,19 +54,12 @@ MODULES = {
     "files/models": 15, "files/checks": 10, "files/preprocessing": 10, "files/layers": 8, "tables/read": 12,
     "tables/schema": 12, "workflow/folder": 8, "workflow/questions": 10, "judged": 12, "atomic": 4,
 }  # fmt: skip
-MORE = {  # tests beside the mirrored file
+MORE = {  # tests beside the mirrored file, which is asked alone where it can answer
     "dual/confidence": ["tests/dual"],
     "dual/pool": ["tests/dual"],
-    "dual/running": ["tests/dual", "tests/test_audit.py"],
-    "dual/moves": ["tests/dual", "tests/test_audit.py"],
+    "dual/running": ["tests/dual"],
+    "dual/moves": ["tests/dual"],
     "certify/certify": ["tests/certify/test_statement.py"],
-    "certify/people": ["tests/certify/test_statement.py"],
-    "search/geometry": ["tests/search", "tests/bounds/test_branch.py"],
-    "files/layers": ["tests/files"],
-    "files/checks": ["tests/files"],
-    "training/batches": ["tests/training"],
-    "workflow/folder": ["tests/workflow"],
-    "judged": ["tests/test_judged.py", "tests/test_audit.py"],
 }
 SECONDS, TIMES = 30.0, 4.0  # CPU; a mutant whose tests take more than both (4 times the unbroken code) hangs
 SLOW = 8.0  # CPU seconds of one test
@@ -296,6 +289,7 @@ def _asked(copy: Path, tests: list[str], seconds: dict[str, float], limit: float
     os.chdir(copy)
     os.environ["PYTHONPATH"] = str(copy)
     sys.path.insert(0, str(copy))
+    sys.dont_write_bytecode = False  # compiled once, in the copy; see change()
     used = sum(os.times()[:2])
     resource.setrlimit(resource.RLIMIT_CPU, (int(used + limit) + 1, resource.RLIM_INFINITY))
     output = os.open(copy.parent / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -313,6 +307,7 @@ def _asked(copy: Path, tests: list[str], seconds: dict[str, float], limit: float
 
 def load() -> None:
     """Import once, for every forked process, what the package needs; the package itself is imported by each."""
+    import hypothesis.extra.numpy  # noqa: F401
     import pytest  # noqa: F401
     import torch
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.certify.people import refuse_overlap
+from evenhand.certify.people import refuse_overlap, separate
 
 
 def test_labels_decide_where_both_have_them():
@@ -23,6 +23,21 @@ def test_values_decide_otherwise():
     default = pd.DataFrame({"job": ["a", "b"]})  # 0, 1, ... names nobody
     with pytest.raises(ValueError, match="equal values"):
         refuse_overlap(default, default.iloc[[1]].reset_index(drop=True), "x_train")
+
+
+def test_a_fifth_tunes_and_the_others_are_held_out():
+    x = np.random.default_rng(0).normal(size=(53, 2))
+    tuning, held_out, rows = separate(None, x)
+    assert (len(tuning), len(held_out)) == (10, 43)
+    np.testing.assert_array_equal(x[rows], held_out)
+    assert sorted([*tuning[:, 0], *held_out[:, 0]]) == sorted(x[:, 0])  # everybody once
+    with pytest.raises(ValueError, match="x_tune is needed with only 49 held-out rows"):
+        separate(None, x[:49])
+    with pytest.raises(ValueError, match="come in parts"):
+        separate(None, iter([x]))
+    tuning, held_out, rows = separate(x[:3], x)
+    assert (len(tuning), len(held_out), rows.tolist()) == (3, 53, list(range(53)))
+    assert separate(x[:3], iter([x]))[2].tolist() == []
 
 
 def test_labels_of_one_side_alone_say_nothing():

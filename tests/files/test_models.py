@@ -13,6 +13,10 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import save as dump
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from evenhand import (
@@ -26,6 +30,7 @@ from evenhand import (
 )
 from evenhand.domain import Box, FreeBox
 from evenhand.files import FORMAT, ModelFileError, load, load_metadata, save
+from evenhand.files.models import _load_tensors
 from evenhand.regularizer import ratio_rule
 
 X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
@@ -111,6 +116,16 @@ def test_pipeline_with_preprocessing(fitted, tmp_path):
     again = load(tmp_path / "m.evenhand")
     assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
     assert [name for name, _ in again.steps] == ["encode", "model"]
+
+
+def test_of_several_steps_the_last_is_the_model(tmp_path):
+    steps = [("impute", SimpleImputer()), ("scale", StandardScaler())]
+    model = Pipeline([*steps, ("model", ERMClassifier(hidden=(3,), steps=3, random_state=0))]).fit(X, Y)
+    save(model, tmp_path / "m.evenhand", {"note": "three"})
+    again = load(tmp_path / "m.evenhand")
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert [name for name, _ in again.steps] == ["impute", "scale", "model"]
+    assert load_metadata(tmp_path / "m.evenhand") == {"note": "three"}
 
 
 def test_the_same_model_gives_the_same_bytes(tmp_path):
@@ -228,7 +243,8 @@ def test_newer_format_says_what_to_do(sound, tmp_path):
         {"parameters": {"rho": [1]}}, {"history_": 7}, {"dtype": "float8"}, {"sha256": None}, {"sha256": {}},
         {"classes_": {"dtype": "O", "values": [{"a": 1}]}}, {"classes_": {"dtype": "V8", "values": [1, 2]}},
         {"classes_": {"dtype": "<U200000000", "values": ["a", "b"]}}, {"lam_": -1.0}, {"lam_": "nan"}, {"lam_": 1e999},
-        {"n_features_in_": 4}, {"steps": ["a", "b"]}, {"attributes": [{"name": "x"}]},
+        {"offset_": [0.0, "nan"]}, {"offset_": [0.0]}, {"n_features_in_": 4}, {"steps": ["a", "b"]},
+        {"attributes": [{"name": "x"}]},
     ],
     ids=str,
 )  # fmt: skip
@@ -332,6 +348,33 @@ def test_giant_headers_and_bombs(sound, tmp_path):
     deep = write(tmp_path / "c", {**parts, "model.json": b"[" * 100_000})
     with pytest.raises(ModelFileError, match="not JSON"):
         load(deep)
+
+
+def test_what_the_header_of_the_tensors_may_be():
+    """Eight bytes say how long it is; no tensor at all is a header that fills the file."""
+    assert _load_tensors("m", dump({})) == {}
+    for data, why in [
+        (b"", "larger than the file"),
+        (b"\0" * 7, "larger than the file"),
+        (b"\0" * 8, "is damaged"),
+        (struct.pack("<Q", 3) + b"{}", "larger than the file"),
+        (struct.pack("<Q", 9) + b"{}", "larger than the file"),
+        (struct.pack("<Q", 2**25) + b"{}", "larger than the file"),
+    ]:
+        with pytest.raises(ModelFileError, match=why):
+            _load_tensors("m", data)
+
+
+def test_a_part_of_a_model_and_no_model_are_told_from_a_pickle(sound, tmp_path):
+    for left_out in ("model.json", "tensors.safetensors"):
+        parts = {name: data for name, data in members(sound).items() if name != left_out}
+        with pytest.raises(ModelFileError, match="a zip archive but not a model file"):
+            load(write(tmp_path / "part", parts))
+    for data, pickled in [(b"hello", False), (b"\x80\x04K\x01.", True), (b"\x80\x09", False), (b"\x02\x04", False)]:
+        (tmp_path / "other").write_bytes(data)
+        with pytest.raises(ModelFileError) as caught:
+            load(tmp_path / "other")
+        assert ("looks like a pickle" in str(caught.value)) is pickled
 
 
 def test_missing_file_and_folder(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from evenhand import ranks
 from evenhand.training.batches import balanced_batches, sampled, streamed, uniform_batches
 
 Y = torch.tensor([0] * 90 + [1] * 9 + [2])
@@ -54,5 +55,15 @@ def test_a_stream_goes_on_behind_what_was_done():
     parts = [(torch.full((2, 1), float(i)), torch.zeros(2)) for i in range(3)]
     first = next(streamed(parts, nn.Linear(1, 1), 4))[0]
     assert first.x[0, 0] == 1.0  # three in the first round, then the second of the next
+    single = [(torch.ones(1, 1), torch.zeros(1))]
+    assert len(next(streamed(single, nn.Linear(1, 1), 0))[0].x) == 1
     with pytest.raises(ValueError, match="gave no batch"):
         next(streamed(iter([]), nn.Linear(1, 1), 0))
+
+
+def test_a_stream_ends_with_the_first_rank_that_has_no_more(monkeypatch):
+    parts = [(torch.ones(2, 1), torch.zeros(2))]
+    monkeypatch.setattr(ranks, "gather", lambda row: [row, [6]])
+    assert next(streamed(parts, nn.Linear(1, 1), 0))[1] == 2 / 8  # its share of what both have
+    monkeypatch.setattr(ranks, "gather", lambda row: [row, [0]])
+    assert list(streamed(parts, nn.Linear(1, 1), 0)) == []
