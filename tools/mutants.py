@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import ctypes
 import fcntl
 import gc
 import hashlib
@@ -286,6 +287,8 @@ def ask(copy: Path, tests: list[str], seconds: dict[str, float], limit: float) -
 
 def _asked(copy: Path, tests: list[str], seconds: dict[str, float], limit: float, said: Path) -> int:
     os.setsid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it goes with its parent, however that goes
     os.chdir(copy)
     os.environ["PYTHONPATH"] = str(copy)
     sys.path.insert(0, str(copy))
@@ -363,11 +366,7 @@ def judge(module: str, wanted: list[tuple[Mutant, str]], copy: Path, out: Path |
     for mutant, source in wanted:
         if mutant.key not in known:
             if whole_run is None:
-                whole_run = ask(copy, tests, {}, 3600.0)
-                if whole_run.by:
-                    said = (copy.parent / "output.txt").read_text()[-2000:]
-                    raise SystemExit(f"{module}: {whole_run.by} fails on the unbroken code\n{said}")
-                print(f"{module}: {whole_run.cpu:.0f} CPU s unbroken", flush=True)
+                whole_run = unbroken(module, copy, tests, now)
             change(path, source)
             answer = ask(copy, tests, whole_run.seconds, max(SECONDS, TIMES * whole_run.cpu))
             change(path, whole)
@@ -379,6 +378,20 @@ def judge(module: str, wanted: list[tuple[Mutant, str]], copy: Path, out: Path |
             slow = whole_run and [name for name, s in whole_run.seconds.items() if s > SLOW]
             store(out, module, mine, slow)
     return mine
+
+
+def unbroken(module: str, copy: Path, tests: list[str], now: dict[str, str]) -> Answer:
+    """What the tests say and cost as things are; a run that was stopped does not ask again."""
+    known = Path(tempfile.gettempdir()) / f"evenhand-mutants-{now['source']}-{now['tests']}.json"
+    if known.exists():
+        return Answer(**json.loads(known.read_text()))
+    answer = ask(copy, tests, {}, 3600.0)
+    if answer.by:
+        said = (copy.parent / "output.txt").read_text()[-2000:]
+        raise SystemExit(f"{module}: {answer.by} fails on the unbroken code\n{said}")
+    print(f"{module}: {answer.cpu:.0f} CPU s unbroken", flush=True)
+    known.write_text(json.dumps(asdict(answer)))
+    return answer
 
 
 def change(path: Path, source: str) -> None:

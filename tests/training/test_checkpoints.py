@@ -291,3 +291,40 @@ def test_one_tensor_is_not_named_many_times(tmp_path):
             archive.writestr(name, data)
     with pytest.raises(CheckpointError, match="named twice"):
         checkpoints.load(path)
+
+
+def test_what_is_read_is_checked_first(tmp_path):
+    path = tmp_path / "run"
+    sound = {
+        "tree.json": json.dumps({"dict": [["format", checkpoints.FORMAT], ["state", {"dict": []}]]}),
+        "tensor0": "x",
+    }
+    for changes, packed, why in [
+        ({}, {"tensor0"}, "a member is compressed"),
+        ({"tree.json": "3"}, set(), "does not say"),
+        (
+            {"tree.json": json.dumps({"dict": [["format", checkpoints.FORMAT], ["state", [1]]]})},
+            set(),
+            "holds no state",
+        ),
+    ]:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in {**sound, **changes}.items():
+                archive.writestr(name, data, zipfile.ZIP_DEFLATED if name in packed else zipfile.ZIP_STORED)
+        with pytest.raises(CheckpointError, match=why):
+            checkpoints.load(path)
+
+
+def test_the_one_before_is_kept_and_removed_with_it(tmp_path):
+    path = tmp_path / "run"
+    checkpoints.save(path, {"step": 1})
+    checkpoints.remove(path)
+    assert list(tmp_path.iterdir()) == []
+    for step in (1, 2, 3):
+        checkpoints.save(path, {"step": step})
+    assert checkpoints.load(path) == {"step": 3}
+    path.unlink()  # killed between two names
+    assert checkpoints.load(path) == {"step": 2}
+    checkpoints.remove(path)
+    assert list(tmp_path.iterdir()) == []
+    checkpoints.remove(path)
