@@ -1,17 +1,16 @@
 """Mutants are what they claim to be: one changed expression, sound Python, the same choice every time."""
 
 import ast
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-spec = importlib.util.spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
-tool = importlib.util.module_from_spec(spec)
-sys.modules["mutants"] = tool
-spec.loader.exec_module(tool)
+sys.path.insert(0, str(ROOT / "tools"))  # as a script in that folder has it
+
+import mutants as tool  # noqa: E402
+import mutations  # noqa: E402
 
 SOURCE = '''
 def f(x: int = 1) -> int:
@@ -23,7 +22,7 @@ def f(x: int = 1) -> int:
 
 
 def test_one_expression_changes_and_words_do_not():
-    found = tool.mutants("m", SOURCE)
+    found = mutations.mutants("m", SOURCE)
     changes = sorted((m.kind, m.was, m.now) for m, _ in found)
     assert ("compare", "x < 2", "x <= 2") in changes
     assert ("compare", "x != 7", "x == 7") in changes
@@ -41,7 +40,7 @@ def test_one_expression_changes_and_words_do_not():
 
 def test_a_mutant_behaves_differently():
     values = set()
-    for _, source in tool.mutants("m", SOURCE):
+    for _, source in mutations.mutants("m", SOURCE):
         space: dict = {}
         exec(source, space)
         try:
@@ -52,7 +51,7 @@ def test_a_mutant_behaves_differently():
 
 
 def test_the_choice_is_fixed_and_large_enough():
-    first, again = (tool.chosen("dual/confidence", 20, 0) for _ in range(2))
+    first, again = (mutations.chosen("dual/confidence", 20, 0) for _ in range(2))
     assert [m.key for m, _ in first] == [m.key for m, _ in again]
     assert len({m.kind for m, _ in first}) >= 4
     assert sum(tool.MODULES.values()) >= 300
@@ -65,7 +64,7 @@ def test_the_share_leaves_out_what_is_explained():
 
 
 def test_equal_changes_of_equal_lines_are_told_apart():
-    found = tool.mutants("m", "def f(a, b):\n    a = 1 if a else 1\n    return a + b\n")
+    found = mutations.mutants("m", "def f(a, b):\n    a = 1 if a else 1\n    return a + b\n")
     assert len({one.key for one, _ in found}) == len(found) == 3
 
 
@@ -94,10 +93,10 @@ def test_results_of_other_modules_stay_in_the_file(tmp_path):
 
 
 def test_breaks_by_hand_stand_in_the_package_and_are_counted_apart():
-    listed = json.loads(tool.BY_HAND.read_text())
+    listed = json.loads(mutations.BY_HAND.read_text())
     assert len(listed) >= 15
     for module in {entry["module"] for entry in listed}:
-        for one, source in tool.by_hand(module):
+        for one, source in mutations.by_hand(module):
             ast.parse(source)
             assert one.kind == "by hand"
         assert tool.tests_of(module, ROOT)
@@ -108,7 +107,7 @@ def test_breaks_by_hand_stand_in_the_package_and_are_counted_apart():
 def test_every_reason_is_about_a_mutant_that_exists():
     reasons = json.loads(tool.EQUIVALENT.read_text())
     for module in {key.split(" | ")[0] for key in reasons}:
-        keys = {one.key for one, _ in tool.mutants(module, (ROOT / "evenhand" / f"{module}.py").read_text())}
+        keys = {one.key for one, _ in mutations.mutants(module, (ROOT / "evenhand" / f"{module}.py").read_text())}
         assert {key for key in reasons if key.split(" | ")[0] == module} <= keys
 
 
