@@ -10,7 +10,14 @@ from torch import nn
 from evenhand.fair_metrics import FairMetric
 from evenhand.objectives import ERM, Batch, Objective, SenSeI
 from evenhand.regularizer import FairRegularizer
-from evenhand.training.loop import TrainingDiverged, balanced_batches, threads_for, train, uniform_batches
+from evenhand.training.loop import (
+    TrainingDiverged,
+    _largest_product,
+    balanced_batches,
+    threads_for,
+    train,
+    uniform_batches,
+)
 
 
 def task(n=400, seed=0):
@@ -113,6 +120,44 @@ def test_warm_up_is_plain_training():
     assert not torch.equal(half[0].weight, plain[0].weight)
 
 
+class Counting(ERM):
+    """How often it is asked for the plain loss, and for itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def plain(self, model, batch):
+        self.asked.append("plain")
+        return super().plain(model, batch)
+
+    def forward(self, model, batch):
+        self.asked.append("whole")
+        return super().plain(model, batch)
+
+
+def test_warm_up_is_a_share_of_the_steps_and_evaluations_are_twenty():
+    x, y = task()
+    objective = Counting()
+    history = train(net(), objective, x, y, steps=40, batch_size=8, warm_up=0.25, generator=seeded())
+    assert objective.asked == ["plain"] * 10 + ["whole"] * 30
+    assert [record["step"] for record in history.records] == list(range(2, 41, 2))
+
+
+class Breaking(torch.optim.SGD):
+    """Leaves one weight of the last layer undefined."""
+
+    def step(self, closure=None):
+        super().step(closure)
+        self.param_groups[0]["params"][-1].data[0] = float("nan")
+
+
+def test_weights_that_are_not_finite_are_no_model():
+    x, y = task()
+    with pytest.raises(TrainingDiverged, match="the last of 1 steps left non-finite weights"):
+        train(net(), ERM(), x, y, steps=1, batch_size=8, optimizer=Breaking, generator=seeded())
+
+
 def test_zero_weight_rows_do_not_matter():
     x, y = task()
     poisoned, weight = x.clone(), torch.ones(len(x))
@@ -203,8 +248,9 @@ def test_modes_and_threads_are_restored():
         with pytest.raises(TrainingDiverged):
             train(model, Explodes(2), x, y, steps=3, batch_size=32, generator=seeded())
         assert torch.get_num_threads() == 2
-        with threads_for(10):
-            assert torch.get_num_threads() == 1
+        for work, number in ((10, 1), (2**24 - 1, 1), (2**24, 2)):
+            with threads_for(work):
+                assert torch.get_num_threads() == number
         with threads_for(10**9):
             assert torch.get_num_threads() == 2
     finally:
@@ -248,8 +294,26 @@ def test_bad_numbers_are_refused(options, message):
         train(net(), ERM(), x, y, **options)
 
 
+def test_the_largest_layer_decides_on_threads():
+    assert _largest_product(nn.Sequential(nn.Linear(5, 7), nn.Linear(7, 2))) == 35
+    assert _largest_product(nn.ReLU()) == 0
+
+
+def test_progress_is_a_line_an_evaluation_where_nobody_watches(capsys, monkeypatch):
+    x, y = task()
+    for watched, ends in ((False, "\n\n"), (True, "\r\n")):
+        monkeypatch.setattr("sys.stderr.isatty", lambda watched=watched: watched)
+        train(net(), ERM(), x, y, steps=2, batch_size=8, progress=True, evaluate_every=1, generator=seeded())
+        said = capsys.readouterr().err
+        assert "".join(c for c in said if c in "\r\n") == ends
+        assert said.startswith("step 1/2  objective ")
+
+
 def test_rows_must_match():
     x, y = task()
+    for wrong in ({"x": x.numpy(), "y": y}, {"x": x, "y": y.tolist()}):
+        with pytest.raises(TypeError, match="x and y must be tensors"):
+            train(net(), ERM(), **wrong)
     with pytest.raises(ValueError, match="same, positive number of rows"):
         train(net(), ERM(), x, y[:-1])
 
