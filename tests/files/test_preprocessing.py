@@ -11,7 +11,7 @@ import skops.io
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from evenhand.files.preprocessing import NotAllowed, check, read_preprocessing, write_preprocessing
+from evenhand.files.preprocessing import MAX_DEPTH, NotAllowed, check, read_preprocessing, write_preprocessing
 
 X = np.random.default_rng(0).normal(size=(20, 2))
 
@@ -79,6 +79,12 @@ def test_other_members_and_other_roots_are_refused():
         archive.writestr("../x.npy", b"")
     with pytest.raises(NotAllowed, match="member"):
         check(out.getvalue())
+    for name in ("folder/x.npy", "x\\y.npy", "x.pkl"):
+        out = io.BytesIO(data)
+        with zipfile.ZipFile(out, "a") as archive:
+            archive.writestr(name, b"")
+        with pytest.raises(NotAllowed, match="member .* which is not allowed"):
+            check(out.getvalue())
     with pytest.raises(NotAllowed, match="must be a Pipeline"):
         read_preprocessing(skops.io.dumps(OneHotEncoder()))
     with pytest.raises(ValueError, match="damaged"):
@@ -107,3 +113,36 @@ def test_arrays_are_as_large_as_they_declare(declared):
             archive.writestr(name, header.getvalue() if name == "0.npy" else source.read(name))
     with pytest.raises(NotAllowed, match="declares another size"):
         check(out.getvalue())
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["lists", "dicts"])
+def test_how_deep_a_description_may_be(wrap):
+    for depth, fine in ((MAX_DEPTH, True), (MAX_DEPTH + 1, False)):
+        node = 1
+        for _ in range(depth):
+            node = wrap(node)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            archive.writestr("schema.json", json.dumps(node))
+        if fine:
+            check(out.getvalue())
+        else:
+            with pytest.raises(NotAllowed, match="nested too deeply"):
+                check(out.getvalue())
+
+
+def test_how_much_a_description_may_hold(monkeypatch):
+    monkeypatch.setattr("evenhand.files.preprocessing.MAX_NODES", 50)
+    for items, fine in ((49, True), (50, False)):  # and the list around them
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            archive.writestr("schema.json", json.dumps([1] * items))
+        if fine:
+            check(out.getvalue())
+        else:
+            with pytest.raises(NotAllowed, match="too large"):
+                check(out.getvalue())
+
+
+def test_nothing_is_no_preprocessing():
+    assert read_preprocessing(write_preprocessing(None)) is None
