@@ -4,7 +4,7 @@
     python tools/mutants.py --module dual/confidence --most 40 --show
 
 Each mutant changes one expression of one module: a comparison, an operator, a constant, a boolean, a min for a max, a
-negation, a default. It is noticed when one of the module's tests (the mirrored file, and those in ``MORE``) fails,
+negation, a default. It is noticed when one of the module's tests (the mirrored file, or those in ``INSTEAD``) fails,
 hangs or cannot be collected. The choice of mutants is fixed by a seed, so a run can be repeated. Survivors that change
 nothing anybody could observe are listed with the reason in tools/mutants_equivalent.json; every other survivor is a
 test that is missing.
@@ -13,8 +13,8 @@ Beside those, tools/mutants_by_hand.json lists breaks of a meaning that no singl
 a confidence bound, a model file read with pickle); they are run in the same way and counted apart.
 
 Runs in a copy of the tree, in forked processes that have torch loaded already, so that a mutant costs its tests and
-little more. The mirrored file is asked first, then the others, the quick ones before the slow; a test that takes more
-than ``SLOW`` CPU seconds on the unbroken code is left out. A mutant that was noticed stays noticed as long as its
+little more. Quick tests are asked before slow ones; one that takes more than ``SLOW`` CPU seconds on the unbroken code
+is left out. A mutant that was noticed stays noticed as long as its
 module is the same; a survivor is tried again when its tests change.
 """
 
@@ -52,29 +52,24 @@ MODULES = {
     "files/models": 15, "files/checks": 10, "files/preprocessing": 10, "files/layers": 8, "tables/read": 12,
     "tables/schema": 12, "workflow/folder": 8, "workflow/questions": 10, "judged": 12, "atomic": 4,
 }  # fmt: skip
-MORE = {  # tests beside the mirrored file, which is asked alone where it can answer
-    "dual/confidence": ["tests/dual"],
-    "dual/pool": ["tests/dual"],
-    "dual/running": ["tests/dual"],
-    "dual/moves": ["tests/dual"],
-    "certify/certify": ["tests/certify/test_statement.py"],
-}
+INSTEAD = {"certify/certify": ["tests/certify/test_statement.py"]}  # of a mirrored file that takes minutes
 SECONDS, TIMES = 30.0, 4.0  # CPU; a mutant whose tests take more than both (4 times the unbroken code) hangs
 SLOW = 8.0  # CPU seconds of one test
 
 
 def tests_of(module: str, root: Path) -> list[str]:
-    """The mirrored file first."""
+    """Who has to notice."""
     folder, _, name = module.rpartition("/")
-    wanted = [str(Path("tests") / folder / f"test_{name}.py"), *MORE.get(module, [])]
-    return [path for path in dict.fromkeys(wanted) if (root / path).exists()]
+    mirrored = [str(Path("tests") / folder / f"test_{name}.py")]
+    wanted = INSTEAD.get(module, mirrored)
+    return [path for path in wanted if (root / path).exists()]
 
 
 class Ordered:
-    """A pytest plugin: the mirrored file first, inside a file the quick tests first, and none of the slow ones."""
+    """A pytest plugin: quick files and quick tests first, and none of the slow ones."""
 
-    def __init__(self, seconds: dict[str, float], first: str) -> None:
-        self.seconds, self.first = seconds, first
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
         self.spent: dict[str, float] = {}
         self.failed: list[str] = []
 
@@ -87,18 +82,16 @@ class Ordered:
             whole[file(item)] = whole.get(file(item), 0.0) + self.seconds.get(item.nodeid, 0.0)
         items[:] = [item for item in items if self.seconds.get(item.nodeid, 0.0) <= SLOW]
         # whole files one after another, because a fixture of a file is built anew whenever the file is left
-        # and the mirrored one before others, unless they are far quicker
-        whole[self.first] = whole.get(self.first, 0.0) / 8
         items.sort(key=lambda item: (whole[file(item)], file(item), self.seconds.get(item.nodeid, 0.0)))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.began = time.process_time()
+        self.began = sum(os.times()[:4])  # of its own processes too
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.failed += [report.nodeid] if report.failed else []
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self.spent[nodeid] = time.process_time() - self.began
+        self.spent[nodeid] = sum(os.times()[:4]) - self.began
 
 
 @dataclass(frozen=True)
@@ -157,7 +150,7 @@ def _asked(copy: Path, tests: list[str], seconds: dict[str, float], limit: float
     os.dup2(output, 2)
     import pytest
 
-    plugin = Ordered(seconds, tests[0])
+    plugin = Ordered(seconds)
     quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line", "--hypothesis-seed=0"]
     quiet += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is loaded already
     code = pytest.main([*quiet, *tests], plugins=[plugin])

@@ -83,7 +83,7 @@ def test_other_members_and_other_roots_are_refused():
         out = io.BytesIO(data)
         with zipfile.ZipFile(out, "a") as archive:
             archive.writestr(name, b"")
-        with pytest.raises(NotAllowed, match="member .* which is not allowed"):
+        with pytest.raises(NotAllowed, match=r"member .* which is not allowed"):
             check(out.getvalue())
     with pytest.raises(NotAllowed, match="must be a Pipeline"):
         read_preprocessing(skops.io.dumps(OneHotEncoder()))
