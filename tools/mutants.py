@@ -221,7 +221,8 @@ def judge(module: str, wanted: list[tuple[Mutant, str]], copy: Path, out: Path |
             answer = ask(copy, tests, whole_run.seconds, max(SECONDS, TIMES * whole_run.cpu))
             change(path, whole)
             said = {"noticed": bool(answer.by), "by": answer.by, "cpu": round(answer.cpu, 1)}
-            mine.append({**asdict(mutant), "key": mutant.key, **now, **said})
+            about = {"key": mutant.key, "module": module, "line": mutant.line, "kind": mutant.kind}
+            mine.append({**about, **now, **said})
             if show:
                 print(f"{'noticed ' if answer.by else 'SURVIVED'} {answer.cpu:5.1f} s", mutant.key, flush=True)
         if out:
@@ -281,10 +282,17 @@ def store(out: Path, module: str, mine: list[Any], left_out: list[str] | None) -
         every.sort(key=lambda r: (order.index(r["module"]) if r["module"] in order else 99, r["line"], r["key"]))
         found = {**summary(every), "left_out": {name: tests for name, tests in slow.items() if tests}}
         new = out.with_suffix(".partial")
-        new.write_text(json.dumps(found, indent=1) + "\n")
+        new.write_text(_lines(found))
         new.replace(out)
     finally:
         os.close(folder)
+
+
+def _lines(found: dict[str, Any]) -> str:
+    """As JSON, a mutant a line."""
+    head = json.dumps({name: value for name, value in found.items() if name != "mutants"}, indent=1)
+    mutants = ",\n  ".join(json.dumps(record) for record in found["mutants"])
+    return f'{head[:-2]},\n "mutants": [\n  {mutants}\n ]\n}}\n'
 
 
 def summary(results: list[dict[str, Any]]) -> dict[str, Any]:
