@@ -1,6 +1,7 @@
 """The lower confidence bound: a map fixed beforehand."""
 
 import numpy as np
+import pytest
 
 from evenhand.dual.confidence import betting_upper
 from evenhand.dual.moves import FixedMove, choose_move
@@ -38,3 +39,45 @@ def test_nearly_free_candidates_do_not_hide_what_the_budget_buys():
     d_y = np.concatenate([1e-7 * rng.random((200, 30)), rng.uniform(0.02, 0.04, (200, 1))], 1)
     move = choose_move(d_y[:100], d_x[:100], 0.01)
     assert 0.01 < move.lower(*move(d_y[100:], d_x[100:]), 0.01, 0.05, betting_upper) <= 0.03
+
+
+def value(move, d_y, d_x, eps):
+    return move.lower(*(np.tile(part, 4) for part in move(d_y, d_x)), eps, 0.05, betting_upper)
+
+
+@pytest.mark.parametrize("times", [1, 8, 40, 200])
+def test_dear_moves_are_taken_by_those_few_whom_the_budget_reaches(times):
+    """One in ``times`` people gains 1 at ``times`` eps: the mean price is eps, R is at least 1 / times. No other range
+    of prices gives a better bound than the least that holds this one."""
+    eps, n = 1e-3, 800
+    d_y, d_x = np.zeros((n, 1)), np.zeros((n, 1))
+    d_y[::times], d_x[::times] = 1.0, times * eps
+    move = choose_move(d_y, d_x, eps)
+    best = max(value(FixedMove(0.0, cap * eps, 1.5), d_y, d_x, eps) for cap in (2, 10, 50, 250))
+    assert best * (1 - 1e-9) <= value(move, d_y, d_x, eps) <= 1 / times
+    assert best > 0
+
+
+@pytest.mark.parametrize("eps", [1e-4, 0.01, 5.0])
+def test_the_price_of_a_gain_is_found_in_any_unit(eps):
+    """A tenth gains .2 at .2 eps, a tenth .5 at eps and everybody a little at 8 eps: only the first two are worth it.
+    Some move that costs a thousandth of eps and gains nothing is in nobody's way."""
+    d_y, d_x = np.full((400, 4), 1e-3), np.full((400, 4), 8 * eps)
+    d_y[:, 0], d_x[:, 0] = 0.0, 1e-3 * eps
+    d_y[::10, 1], d_x[::10, 1] = 0.2, 0.2 * eps
+    d_y[5::10, 2], d_x[5::10, 2] = 0.5, eps
+    move = choose_move(d_y, d_x, eps)
+    right = FixedMove(0.05 / eps, 2 * eps, 0.75)
+    assert value(move, d_y, d_x, eps) >= value(right, d_y, d_x, eps) > 0.02
+    y, x = move(d_y, d_x)
+    assert x.max() <= eps
+    assert y.sum() == pytest.approx(40 * 0.2 + 40 * 0.5)
+
+
+def test_where_the_best_are_dear_the_less_good_stay():
+    """Half gain 1 at 2 eps, half .6 and one person .01: with a budget for half of them, the first."""
+    eps = 0.01
+    d_y = np.concatenate([np.ones((200, 1)), np.full((200, 1), 0.6), np.full((1, 1), 0.01)])
+    d_x = np.full((401, 1), 2 * eps)
+    move = choose_move(d_y, d_x, eps)
+    assert move(d_y, d_x)[1].tolist() == [2 * eps] * 200 + [0.0] * 201

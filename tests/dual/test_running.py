@@ -108,6 +108,28 @@ def test_bounds_that_follow_the_variance_hardly_widen():
     assert blocks > 2.5 * whole  # what does not follow the variance
 
 
+def test_above_is_above_and_at_this_lam():
+    """Two people gain 1 at price 1 and 3 at price 4, one also .5 for nothing: from lam = 2/3 on nobody takes the
+    dear one, from lam = 1 on only what is free is left."""
+    d_y, d_x = np.array([[0.5, 1.0, 3.0], [0.0, 1.0, 3.0]]), np.array([[0.0, 1.0, 4.0], [0.0, 1.0, 4.0]])
+    shares = {tau: StreamedPool(1.0, tau) for tau in (0.5, 0.75, 1.0, 2.0, 3.0)}
+    for pool in shares.values():
+        pool.add(d_y, d_x)
+    for lam, expected in ((0.1, [1, 1, 1, 1, 0]), (0.8, [0.5, 0.5, 0, 0, 0]), (5.0, [0, 0, 0, 0, 0])):
+        assert [pool.share_above(lam) for pool in shares.values()] == expected, lam
+
+
+@pytest.mark.parametrize("guess", [0.0, -1.0, np.inf, np.nan])
+def test_a_guess_that_says_nothing_does_no_harm(guess):
+    rng = np.random.default_rng(0)
+    d_y, d_x = rng.exponential(size=(200, 5)), rng.exponential(size=(200, 5))
+    exact, found = (filled(kind, d_y, d_x).minimise(0.05) for kind in (Pool(), StreamedPool(guess, 0.5)))
+    assert exact.value * (1 - 1e-3) <= found.value <= exact.value + 1e-12
+
+
 def test_a_limit_of_nothing_is_refused():
+    means = BlockMeans(1)
+    means.add([1.0, 2.0, 6.0])
+    assert means.values.tolist() == [3.0]
     with pytest.raises(ValueError, match="at least 1"):
         BlockMeans(0)

@@ -51,3 +51,33 @@ def test_fingerprint_sees_data_and_options():
 def test_plain_is_json():
     value = {"a": np.arange(2), 3: (np.inf, np.int64(2), np.bool_(True)), "p": pd.Timestamp("2020-01-01")}
     assert json.loads(json.dumps(plain(value))) == {"a": [0, 1], "3": [None, 2, True], "p": "2020-01-01 00:00:00"}
+
+
+def test_whose_folder_it_is(tmp_path):
+    folder = Folder(tmp_path / "run")
+    assert folder.open("a") is False
+    folder.stage("s", lambda: 1)
+    assert folder.open("a", overwrite=True) is False  # asked to start anew
+    assert folder.stage("s", lambda: 2) == 2
+    other = Folder(tmp_path / "other")
+    other.path.mkdir()
+    (other.path / ".lock").write_text("17")
+    (other.path / "mine.txt").write_text("kept")
+    with pytest.raises(TableError, match="is not empty and holds no run"):
+        other.open("a")
+    (other.path / "mine.txt").unlink()
+    assert other.open("a") is False  # a lock alone is nothing
+
+
+def test_a_folder_that_was_there_stays_and_one_that_was_made_for_nothing_goes(tmp_path):
+    there, new = tmp_path / "there", tmp_path / "new"
+    there.mkdir()
+    for path in (there, new):
+        with Folder(path).alone(), pytest.raises(TableError, match="another run is writing"), Folder(path).alone():
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    with Folder(new).alone():
+        Folder(new).write_json("a.json", {"city": "Z\u00fcrich"})
+    assert [path.name for path in new.iterdir()] == ["a.json"]
+    assert "Z\u00fcrich" in (new / "a.json").read_text("utf-8")  # as people read it
+    assert (new / "a.json").read_text("utf-8").endswith("}\n")
