@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -55,6 +55,44 @@ def test_a_pipeline_is_undone():
     np.testing.assert_allclose(back["age"], frame["age"])
 
 
+def test_rare_categories_are_put_together_and_told_apart_from_the_others():
+    jobs, towns = ["a"] * 8 + ["b"] * 8 + ["c", "d", "e"], ["x"] * 9 + ["y"] * 8 + ["z", "w"]
+    frame = pd.DataFrame({"pay": np.arange(19.0), "job": jobs, "town": towns})
+    rare = make_pipeline(OneHotEncoder(sparse_output=False, min_frequency=4))
+    encode = make_column_transformer((StandardScaler(), ["pay"]), (rare, ["job", "town"]))
+    judged = Judged.of(make_pipeline(encode, LogisticRegression()).fit(frame, frame["pay"] > 9))
+    back = judged.decode(judged.encode(frame).numpy(), frame)
+    assert back["job"].tolist() == jobs[:16] + ["infrequent_sklearn"] * 3
+    assert back["town"].tolist() == towns[:17] + ["infrequent_sklearn"] * 2
+    assert judged.rare_category("job") in {"c", "d", "e"}
+    assert judged.rare_category("town") in {"z", "w"}
+    assert judged.rare_category("pay") == "another rare category"
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_decision_functions_are_logits(classes):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = (x[:, 0] > 0).astype(int) + (classes == 3) * (x[:, 1] > 0.5)
+    model = RidgeClassifier().fit(x, y)
+    h = Judged.of(model).outputs(torch.from_numpy(x)).numpy()
+    assert h.shape == (60, classes)
+    expected = model.decision_function(x)
+    np.testing.assert_allclose(h[:, 1] - h[:, 0] if classes == 2 else h, expected)
+    assert (Judged.of(model).predictions(torch.from_numpy(x)) == model.predict(x)).all()
+
+
+def test_what_is_a_function_of_each_row():
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 2)))
+    Judged.of(lambda rows: torch.full((len(rows), 1), 7.0)).check_function(x)  # everybody alike
+    Judged.of(lambda rows: 1e6 + rows[:, :1]).check_function(x)
+
+    def first_is_lucky(rows):
+        return rows[:, :1] + (torch.arange(len(rows)) == 0)[:, None]
+
+    with pytest.raises(ValueError, match="other answers when asked again"):
+        Judged.of(first_is_lucky).check_function(x)
+
+
 def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="one output a row"):
         Judged.of(lambda rows: np.zeros(1)).outputs(torch.zeros(3, 2, dtype=torch.float64))
@@ -70,6 +108,7 @@ def test_a_model_trained_without_a_metric_brings_none():
     metric = FairMetric(torch.tensor([[1.0], [0.0]]))
     fair = SenSeIClassifier(metric, hidden=(4,), steps=5, random_state=0).fit(x, x[:, 0] > 0)
     torch.testing.assert_close(Judged.of(fair).metric(None).directions, metric.directions)
+    assert isinstance(Judged.of(fair).module, nn.Module)  # its gradients can be asked for
 
 
 def test_logits_where_there_are_some_probabilities_where_not():
@@ -98,3 +137,5 @@ def test_scores_are_what_decisions_look_at():
     assert scores(h, torch.tensor([0, 1])).tolist() == [-3.0, -3.0]
     assert scores(h[:, :2]).tolist() == [3.0, -3.0]
     assert scores(h[:, :1]).tolist() == [1.0, 3.0]
+    versions = torch.stack([h, h + torch.tensor([5.0, 0.0, 0.0])], 1)  # (n, m, K)
+    assert scores(versions).tolist() == [[2.0, 2.0], [3.0, 8.0]]

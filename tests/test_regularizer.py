@@ -2,11 +2,13 @@
 
 import copy
 import functools
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
+from evenhand import ranks
 from evenhand.fair_metrics import FairMetric
 from evenhand.output_distances import mean_squared_logits, total_variation
 from evenhand.regularizer import FairRegularizer, gradient_rule, ratio_rule
@@ -284,3 +286,14 @@ def test_lam_never_loses_its_digits():
 def test_bad_numbers_are_refused(options):
     with pytest.raises(ValueError, match="must be zero or positive"):
         regularizer(**options)
+
+
+def test_a_rank_counts_as_much_as_it_has_rows(monkeypatch):
+    """Gradients are averaged over two ranks: of eight rows this one has three, so that its mean counts 2 * 3 / 8."""
+    regularizer = FairRegularizer(FairMetric([[1.0], [0.0]]), bounds=(-1.0, 1.0))
+    monkeypatch.setattr(ranks, "world", lambda: 2)
+    monkeypatch.setattr(ranks, "share_of", lambda n: ranks.Share(0, n, 8))
+    result = SimpleNamespace(value=torch.tensor(2.0), h_x=torch.zeros(3, 2))
+    monkeypatch.setattr(regularizer, "evaluate", lambda *given: result)
+    assert regularizer(None, None).item() == 2.0 * 2 * 3 / 8
+    assert regularizer.eval()(None, None).item() == 2.0

@@ -5,6 +5,7 @@ import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from evenhand.fair_metrics import from_classifier
+from evenhand.fair_metrics.classifier import from_classifier_stream
 
 
 def frame(n=300):
@@ -110,3 +111,43 @@ def test_an_attribute_is_not_predicted_from_itself():
     assert model.used == (1, 2)
     assert model.directions[0, 0] == 0
     assert abs(model.directions[1, 0]) > 10 * abs(model.directions[2, 0])
+
+
+@pytest.mark.parametrize("name", ["sex", "race"])
+def test_in_chunks_the_coefficients_are_those_of_sklearn(name):
+    """Two groups, and three in one-hot columns; a column that is always zero says nothing and stops nothing."""
+    X, race = frame()
+    X["zero"] = 0.0
+    others = [c for c in X.columns if not c.startswith(name)]
+    target = race if name == "race" else X["sex"]
+    wanted = LogisticRegression(C=1 / (0.1 * len(X)), tol=1e-10, max_iter=5000).fit(X[others], target)
+    model = from_classifier_stream([X[:100], X[100:110], X[110:]], predict=[name], l2=0.1).attribute_models[0]
+    np.testing.assert_allclose(model.estimator.coef_, wanted.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.estimator.intercept_ - model.estimator.intercept_.mean() * (name == "race"),
+                               wanted.intercept_ - wanted.intercept_.mean() * (name == "race"), atol=1e-6)  # fmt: skip
+    assert model.estimator.classes_.tolist() == ([0, 1, 2] if name == "race" else [0, 1])
+    assert model.estimator.passes_ < 20
+    np.testing.assert_allclose(model.directions[[X.columns.get_loc(c) for c in others]], wanted.coef_.T, atol=1e-6)
+
+
+def test_chunks_with_holes_are_refused():
+    X, _ = frame()
+    broken = X[200:].copy()
+    broken.iloc[5, 0] = np.nan
+    with pytest.raises(ValueError, match="a chunk holds NaN or infinite values"):
+        from_classifier_stream([X[:200], broken], predict=["sex"])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (np.arange(300.0) % 20, LogisticRegression),
+        (np.arange(300.0) % 21, Ridge),
+        (np.arange(300) % 2 + 0.5, Ridge),
+        (np.arange(300) % 21, LogisticRegression),
+    ],
+)
+def test_numbers_of_many_values_or_between_whole_ones_are_quantities(values, kind):
+    X, _ = frame()
+    found = from_classifier(X[["a", "b"]], (), {"it": values}).attribute_models[0]
+    assert isinstance(found.estimator, kind)
