@@ -183,6 +183,22 @@ def test_a_person_has_exactly_one_category():
     assert box.contains(torch.tensor(rows, dtype=torch.float64)).tolist() == [True, False, False, False, False]
 
 
+def test_the_nearest_point_is_found_though_one_direction_is_in_place_already():
+    """Free along (1, 1, 0) and (0, 0, 1): across them people differ by (x_0 - x_1) / sqrt(2), at most 1 / sqrt(2)."""
+    half = 0.5**0.5
+    free = FreeBox(Box(0.0, 1.0, d=3), [[half, 0.0], [half, 0.0], [0.0, 1.0]], [-9.0, -9.0], [9.0, 9.0])
+    nearest = free.project(torch.tensor([[2.0, 0.5, 0.5]], dtype=torch.float64))[0]
+    torch.testing.assert_close(nearest, torch.tensor([1.75, 0.75, 0.5], dtype=torch.float64))
+
+
+def test_few_steps_reach_the_nearest_point():
+    """Newton's method on a piecewise quadratic function: exact once the right piece is found."""
+    free, _ = free_box(k=2)
+    x = 4 * torch.randn(40, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    few, many = (free._across(free._inside(x, rounds)) for rounds in (10, 60))
+    assert ((few - many).norm(dim=1) < 1e-7).double().mean() > 0.9
+
+
 def test_every_binary_column_has_one_of_its_values():
     box = Box(0.0, 1.0, binary=[0, 1], d=2)
     rows = [[0.0, 1.0], [0.5, 1.0], [1.0, 0.5], [0.5, 0.5]]

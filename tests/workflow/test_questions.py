@@ -103,6 +103,37 @@ def test_one_person_beside_another():
     assert found["record"] == {"age": "40", "sex": "m"}
 
 
+class ThreeWays(BySex):
+    """Of those under 30, men are moved from the first class to the third; the second never changes."""
+
+    def probabilities(self, frame):
+        moved = 0.5 * ((frame["age"] < 30) & (frame["sex"] == "m")).to_numpy() * (frame["age"].to_numpy() / 25)
+        return np.stack([0.7 - moved, np.full(len(frame), 0.2), 0.1 + moved], axis=1)
+
+
+def test_of_several_classes_the_one_that_changes_most_is_shown():
+    frame = FRAME.iloc[:8].copy()
+    schema = Schema.infer(pd.concat([FRAME] * 2).assign(y=[0, 1] * 80 + [2] * 40), "y", ["sex"])
+    people = most_changed(ThreeWays(), frame, SEX, schema, k=9)
+    assert [(p["row"], p["label"]) for p in people] == [("1", "0"), ("5", "0"), ("0", "0"), ("4", "0")]
+    assert [p["change"] for p in people] == pytest.approx([0.5, 0.5, 0.4, 0.4])
+    assert [(p["score"], p["score_other"]) for p in people[1:3]] == [
+        (pytest.approx(0.2), pytest.approx(0.7)),
+        (pytest.approx(0.7), pytest.approx(0.3)),
+    ]
+
+
+def test_many_categories_are_not_asked_about_together():
+    """Numbers are thinned so that all combinations can be tried, categories are not: there is no joint question."""
+    n = 900
+    frame = pd.DataFrame({"town": [f"t{i % 30:02d}" for i in range(n)], "job": [f"j{i // 30:02d}" for i in range(n)]})
+    frame["pay"] = np.random.default_rng(0).normal(size=n)
+    schema = schema_of(frame, ["town", "job"])
+    questions = flips(schema, schema.apply_known(frame))
+    assert [(q.name, q.count) for q in questions] == [("town", 31), ("job", 31)]
+    assert broadest(questions, schema.sensitive) is questions[0]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(39.0, "39"), (np.float32(0.25), "0.25"), (-5.9e-10, "0"), (float("nan"), "(missing)"), ("a", "a")],
