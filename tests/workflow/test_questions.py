@@ -104,23 +104,25 @@ def test_one_person_beside_another():
 
 
 class ThreeWays(BySex):
-    """Of those under 30, men are moved from the first class to the third; the second never changes."""
+    """Of those under 30, men are moved to the third class: from the second at 25, from the first otherwise."""
 
     def probabilities(self, frame):
-        moved = 0.5 * ((frame["age"] < 30) & (frame["sex"] == "m")).to_numpy() * (frame["age"].to_numpy() / 25)
-        return np.stack([0.7 - moved, np.full(len(frame), 0.2), 0.1 + moved], axis=1)
+        age, man = frame["age"].to_numpy(), (frame["sex"] == "m").to_numpy()
+        moved = 0.5 * ((age < 30) & man) * age / 25
+        p = np.where((age == 25)[:, None], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1])
+        p[np.arange(len(p)), (age == 25).astype(int)] -= moved
+        p[:, 2] += moved
+        return p
 
 
 def test_of_several_classes_the_one_that_changes_most_is_shown():
     frame = FRAME.iloc[:8].copy()
     schema = Schema.infer(pd.concat([FRAME] * 2).assign(y=[0, 1] * 80 + [2] * 40), "y", ["sex"])
     people = most_changed(ThreeWays(), frame, SEX, schema, k=9)
-    assert [(p["row"], p["label"]) for p in people] == [("1", "0"), ("5", "0"), ("0", "0"), ("4", "0")]
+    assert [(p["row"], p["label"]) for p in people] == [("1", "1"), ("5", "1"), ("0", "0"), ("4", "0")]
     assert [p["change"] for p in people] == pytest.approx([0.5, 0.5, 0.4, 0.4])
-    assert [(p["score"], p["score_other"]) for p in people[1:3]] == [
-        (pytest.approx(0.2), pytest.approx(0.7)),
-        (pytest.approx(0.7), pytest.approx(0.3)),
-    ]
+    assert [p["score"] for p in people] == pytest.approx([0.2, 0.2, 0.7, 0.7])
+    assert [p["score_other"] for p in people] == pytest.approx([0.7, 0.7, 0.3, 0.3])
 
 
 def test_many_categories_are_not_asked_about_together():
