@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import sys
 
 import numpy as np
 import pytest
@@ -32,11 +31,6 @@ BOX = Box([-1.0, -9.0], [1.0, 9.0])
 FEW = {"tune_steps": 5, "tune_rows": 10, "rounds": 2}
 
 
-@pytest.fixture
-def quick_search(monkeypatch):
-    monkeypatch.setattr(sys.modules[certify.__module__], "EFFORT", 0.1)  # the package's attribute is the function
-
-
 def linear_model():
     model = nn.Linear(2, 1, bias=False).double()
     with torch.no_grad():
@@ -49,7 +43,6 @@ def people(n, seed=0):
     return np.column_stack([rng.uniform(-1, 1, n), rng.uniform(-3, 3, n)])
 
 
-@pytest.mark.usefixtures("quick_search")
 def test_who_is_counted_how_and_in_which_range():
     """Two sides share the error; strangers share it with R(h); they differ by no more than the domain allows."""
     seen = []
@@ -73,7 +66,6 @@ def test_who_is_counted_how_and_in_which_range():
     assert len(cert.rows) == 0
 
 
-@pytest.mark.usefixtures("quick_search")
 def test_a_spike_that_a_search_may_miss_is_below_the_bound():
     """relu(k(z - c) + 1) - 2 relu(k(z - c)) + relu(k(z - c) - 1) is 1 at c and 0 from 1/k on."""
     k, c = 1e5, 0.731313
@@ -87,7 +79,6 @@ def test_a_spike_that_a_search_may_miss_is_below_the_bound():
     assert (found.upper >= 1 - 1e-6).all()
 
 
-@pytest.mark.usefixtures("quick_search")
 def test_two_classes_are_decided_at_margin_zero():
     """Exact for a linear model: whose margin, moved by its reach, changes sign."""
     model = nn.Linear(2, 2, bias=False).double()
