@@ -83,10 +83,11 @@ def test_what_was_noticed_stays_so_and_a_survivor_is_tried_again_when_its_tests_
         assert tool.holds(record, now, {"k": "both are zero"}) is (source == "s")
 
 
-def test_results_of_other_modules_stay_in_the_file(tmp_path):
+def test_results_of_other_modules_stay_in_the_file_while_they_are_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(tool, "_source", lambda module: "now" if module != "old" else "another")
     out = tmp_path / "found.json"
-    for module, seen in [("a", True), ("b", True), ("a", False)]:
-        record = {"module": module, "key": module, "noticed": seen, "line": 1, "kind": "compare"}
+    for module, seen in [("a", True), ("b", True), ("old", True), ("a", False)]:
+        record = {"module": module, "key": module, "noticed": seen, "line": 1, "kind": "compare", "source": "now"}
         tool.store(out, module, [record], ["slow"] if module == "b" else None)
     found = tool.kept(out)
     assert (found["total"], found["noticed"], found["survivors"], found["left_out"]) == (2, 1, ["a"], {"b": ["slow"]})
