@@ -68,6 +68,8 @@ def test_values_outside_the_range_and_empty_samples_are_refused(upper):
     with pytest.raises(ValueError, match="known"):
         upper([0.5, float("nan")], 1.0, 0.05)
     with pytest.raises(ValueError, match="known"):
+        upper([0.5, -0.5], 1.0, 0.05)
+    with pytest.raises(ValueError, match="known"):
         upper([0.5, float("inf")], float("inf"), 0.05)
     with pytest.raises(ValueError, match="at least one value"):
         upper([], 1.0, 0.05)
@@ -141,3 +143,15 @@ def test_counts_that_make_no_sense_are_refused(count, n, alpha):
     for bound in (clopper_pearson_lower, clopper_pearson_upper):
         with pytest.raises(ValueError, match="expected 0 <= count <= n"):
             bound(count, n, alpha)
+
+
+def test_from_below_by_reflection():
+    values = np.array([3.0, 4.0, 2.0, 3.0] * 50)
+    below = values.mean() - 4 * math.sqrt(math.log(20) / 400)
+    assert lower_bound(hoeffding_upper, values, 4.0, 0.05) == pytest.approx(below)
+    assert lower_bound(hoeffding_upper, np.zeros(3), 4.0, 0.05) == 0  # never negative
+    assert 2.5 < lower_bound(betting_upper, values, 4.0, 0.05) < 3
+
+
+def test_a_tiny_bound_is_found_too():
+    assert 0 < betting_upper(np.zeros(100_000), 1.0, 0.99) < 1e-6

@@ -81,3 +81,14 @@ def test_where_the_best_are_dear_the_less_good_stay():
     d_x = np.full((401, 1), 2 * eps)
     move = choose_move(d_y, d_x, eps)
     assert move(d_y, d_x)[1].tolist() == [2 * eps] * 200 + [0.0] * 201
+
+
+def test_gain_and_price_share_the_error():
+    seen = []
+
+    def recorded(values, high, alpha):
+        seen.append(alpha)
+        return betting_upper(values, high, alpha)
+
+    FixedMove(0.0, 0.1, 1.0).lower(np.full(50, 0.5), np.full(50, 0.05), 0.05, 0.05, recorded)
+    assert seen == [0.025, 0.025]
