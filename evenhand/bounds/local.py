@@ -17,7 +17,8 @@ INNERMOST = 2
 AT_ONCE = 64  # pieces cut in a round
 MOST_COLUMNS, MOST_RELUS = 64, 400
 ROUNDS, WORST = 60, 16  # each person's own worst pieces are looked at closer, or cut; so often at most
-FEWEST_ROUNDS, RELU_ROUNDS = 16, 6000  # so many rounds times ReLUs
+FEWEST_ROUNDS, RELU_ROUNDS = 4, 6000  # so many rounds times ReLUs; those behind the first layer count more
+DEEP = 12  # of them double the work
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
 PEOPLE = 24  # tuning people whose worst pieces are cut
@@ -45,10 +46,15 @@ class Local:
         rows = (alone > ENOUGH * goal).nonzero()[:, 0]
         if self.pieces is not None and len(rows):
             views = _views(self.problem, x[rows], lam, inner[rows], goal[rows])
-            rounds = min(ROUNDS, max(FEWEST_ROUNDS, RELU_ROUNDS // sum(self.problem.widths)))
-            far, points[rows] = Refinement(self.problem.layers, self.pieces).upper(views, rounds, WORST)
+            far, points[rows] = Refinement(self.problem.layers, self.pieces).upper(views, self._rounds, WORST)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
         return alone + 1e-9 * alone.abs() + 1e-13 * self.problem.f(x).square().sum(1), points  # rounding
+
+    @property
+    def _rounds(self) -> int:
+        widths = self.problem.widths
+        work = sum(widths) * max(1.0, sum(widths[1:]) / DEEP)
+        return min(ROUNDS, max(FEWEST_ROUNDS, int(RELU_ROUNDS / work)))
 
 
 def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -76,7 +82,7 @@ def cut(
     eps: float,
     lam: float,
     reached: Tensor | None = None,
-    most: int = 2000,
+    most: int = 1000,
     progress: Callable[[str], None] | None = None,
 ) -> Local:
     """At most so many pieces that hold the bound of tuning people down at lam. reached (n,): what their r_lam is known

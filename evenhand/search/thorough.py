@@ -12,7 +12,7 @@ from torch import Tensor
 
 from evenhand.domain import FreeBox
 from evenhand.dual.pool import Pool
-from evenhand.search.attack import Attack
+from evenhand.search.attack import EFFORT, Attack
 from evenhand.search.climbs import along_free, climb, jump, worth
 from evenhand.search.roaming import roam
 from evenhand.search.starts import starts
@@ -146,7 +146,8 @@ def _search(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> _Found:
     found.thin(lam, eps)
     if attack.stepwise:
         for price in reversed(lams):
-            found.add(_uphill(attack, found, found.best(price, round(attack.effort)), price, _steps(attack)))
+            best = found.best(price, max(1, round(attack.effort / EFFORT)))
+            found.add(_uphill(attack, found, best, price, _steps(attack)))
         return found
     steps = _steps(attack)
     found.add(_uphill(attack, found, torch.cat(first, 1), lam, steps))
