@@ -46,8 +46,8 @@ def test_certify_adult(run, tmp_path):
     assert 0 < row["r_low"] <= row["r_high"]
 
 
-def test_soundness(run, tmp_path):
-    run("soundness", "--people", "5", "--cases", "one free 8-30-1", "full rank 6-20-3")
+def test_soundness(command, tmp_path):
+    command("soundness", "--people", "5", "--cases", "one free 8-30-1", "full rank 6-20-3")
     table = pd.read_csv(tmp_path / "certify_soundness.csv")
     assert table["pairs"].sum() > 5000
     assert table["similar"].sum() > 5000
@@ -55,25 +55,25 @@ def test_soundness(run, tmp_path):
     assert table["closest"].max() > 0.1  # the bound is not so loose that nothing could break it
 
 
-def test_coverage(run, tmp_path):
+def test_coverage(command, tmp_path):
     few = ["--repetitions", "5", "--n", "60", "--populations", "uniform", "--splits", "fifth"]
-    run("certify_coverage", *few)
+    command("certify_coverage", *few)
     table = pd.read_csv(tmp_path / "certify_coverage.csv")
     assert len(table) == 9
     assert (table[["coverage_R", "coverage_relative", "coverage_decisions"]] > 0.5).all(axis=None)
 
 
 @needs_text
-def test_toxicity_occupations_and_their_trade_off(run, tmp_path):
+def test_toxicity_occupations_and_their_trade_off(command, tmp_path):
     """One folder, so that Figure 2 finds the embeddings of the tables."""
-    said = run("table1_toxicity", "--quick")
+    said = command("table1_toxicity", "--quick")
     assert "| SenSeI | 1 |" in said
     runs = pd.read_csv(tmp_path / "table1_toxicity_quick.csv")
     assert runs["method"].tolist() == ["Baseline", "Project", "SenSeI", "SenSR", "CLP"]
     assert runs[["BA", "CTF", "PC"]].notna().all(axis=None)
-    run("table2_bios", "--quick")
+    command("table2_bios", "--quick")
     assert (pd.read_csv(tmp_path / "table2_bios_quick.csv")["BA"] > 1 / 28).all()
-    run("fig2_tradeoff", "--quick")
+    command("fig2_tradeoff", "--quick")
     assert set(pd.read_csv(tmp_path / "fig2_tradeoff_quick.csv")["method"]) == {"Baseline", "SenSeI", "CLP"}
     assert "<svg" in (tmp_path / "fig2_tradeoff_quick.svg").read_text()
 
@@ -93,39 +93,39 @@ def test_encoder_throughput(run, tmp_path):
 
 
 @pytest.mark.skipif(not (STAND_INS / "public_nets").exists(), reason="needs the public networks in ../shared/data")
-def test_certify_public(run, tmp_path):
+def test_certify_public(command, tmp_path):
     data = str(STAND_INS / "public_nets")
-    run("certify_public", "--data", data, "--nets", "gc-4", "--n", "5", "--eps", "0.01")
+    command("certify_public", "--data", data, "--nets", "gc-4", "--n", "5", "--eps", "0.01")
     (row,) = pd.read_csv(tmp_path / "certify_public.csv").to_dict("records")
     assert 0 <= row["r_low"] <= row["r_high"]
 
 
-def test_relative_objective(run, tmp_path):
-    run("relative_objective", "--quick")
+def test_relative_objective(command, tmp_path):
+    command("relative_objective", "--quick")
     table = pd.read_csv(tmp_path / "relative_objective.csv")
     assert table["objective"].tolist() == ["relative", "squared logits"]
     assert table["relative"].between(0, 1).all()
 
 
 @needs_trees
-def test_trees_fair(run, tmp_path):
+def test_trees_fair(command, tmp_path):
     small = ["--tables", "credit", "--seeds", "0", "--rows", "4", "--trees", "3"]
-    run("trees_fair", *small, "--methods", "boosted, blind", "SenSeI trees")
+    command("trees_fair", *small, "--methods", "boosted, blind", "SenSeI trees")
     table = pd.read_csv(tmp_path / "trees_fair.csv").set_index("method")
     assert table["BA"].between(0.5, 1).all()
     assert table["relative R"]["SenSeI trees"] < table["relative R"]["boosted, blind"]
 
 
 @needs_trees
-def test_trees_soundness(run, tmp_path):
-    run("trees_soundness", "--people", "3", "--pairs", "3000", "--cases", "2")
+def test_trees_soundness(command, tmp_path):
+    command("trees_soundness", "--people", "3", "--pairs", "3000", "--cases", "2")
     table = pd.read_csv(tmp_path / "trees_soundness.csv")
     assert table["above"].tolist() == [0, 0]
     assert (table["r_low"] <= table["r_high"]).all()
 
 
-def test_sampled_versions(run, tmp_path):
-    run("sampled_versions", "--quick")
+def test_sampled_versions(command, tmp_path):
+    command("sampled_versions", "--quick")
     found = json.loads((tmp_path / "sampled_versions_quick.json").read_text())
     assert found["worst move sampled"] <= found["worst move"]
     assert found["outside"] <= found["outside sampled"] < 1
