@@ -3,7 +3,7 @@
     python benchmarks/glif.py             # writes results/glif.json
     python benchmarks/glif.py --quick
 
-Asked: 100,000 rows in under 2 minutes and 4 GB. Each size runs in a process of its own, in one thread, and includes the
+Each size runs in a process of its own, in one thread, and includes the
 search for the ten nearest neighbours in the fair metric. "narrow" has 10 features, of which 2 do not matter: a tree
 finds the neighbours. "adult" has 41 features and the 3 directions of the Adult metric: beyond 15 features every pair
 of rows is looked at, so that time grows as the square of the rows; memory does not.

@@ -146,6 +146,10 @@ class Evaluated(NamedTuple):
     h_x: Tensor  # (n, K) in eval mode, with gradients
     found: WorstCases
 
+    def numbers(self, lam: Tensor) -> dict[str, Tensor]:
+        """What a training history keeps of it."""
+        return {"regularizer": self.value.detach(), "lam": lam.clone(), "d_x": self.d_x, "d_y": self.d_y.detach()}
+
 
 class FairRegularizer(PricedSearch):
     """The scalar to add to any loss: ``loss + rho * fair(model, x)``.

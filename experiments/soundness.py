@@ -12,6 +12,7 @@ certify_soundness.csv, a case at a time, and goes on where it stopped.
 """
 
 import argparse
+import copy
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def in_other_units(case: Case) -> Case:
     rescale = nn.Linear(d, d, bias=False).double()
     with torch.no_grad():
         rescale.weight.copy_(torch.diag(1 / unit))
-    module = nn.Sequential(rescale, case.module.double())
+    module = nn.Sequential(rescale, copy.deepcopy(case.module).double())
     sigma = case.metric.sigma / (unit[:, None] * unit)
     box = Box(case.box.low * unit, case.box.high * unit, case.box.blocks, case.box.binary)
     return Case(module, module, case.x_tune * unit, case.x * unit, FairMetric(sigma=sigma), box, case.eps)
@@ -184,7 +185,7 @@ def drawn_back(case: Case, problem: Problem, points: Tensor) -> Tensor:
 
 
 def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
-    layers = affine_layers(case.module.double())
+    layers = affine_layers(copy.deepcopy(case.module).double())
     problem = Problem(readout(mean_squared_logits, layers).layers, case.metric, case.box)
     cert = certify(
         case.model, case.x.numpy(), case.metric, case.eps, case.box, case.x_tune.numpy(), distinct_people=True

@@ -40,8 +40,7 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table1_to
 }
 K = 25  # sensitive directions
 PAPERS = partial(TokenSwap, plurals=False, everywhere=True)  # the paper swaps every token wherever it stands
-QUICK_COMMENTS = 8  # with one token and with none, of a quick run: 50 versions of each have to be encoded
-QUICK_READ = 2000  # from which they are taken
+QUICK_COMMENTS = 12  # with one token and with none, of a quick run: 50 versions of each have to be encoded
 
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),
@@ -86,8 +85,6 @@ def load(path: Path | None, some: int | None = None) -> Comments:
     if path is not None:
         return civil_comments(path)
     everything = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
-    if some is not None:
-        everything = Comments(everything.texts[:QUICK_READ], everything.y[:QUICK_READ], everything.groups[:QUICK_READ])
     mentioned = PAPERS(identity_tokens()).mentioned(everything.texts)
     groups = pd.DataFrame({name: [bool(found & set(tokens)) for found in mentioned] for name, tokens in GROUPS.items()})
     print(f"{len(mentioned):,} comments, {sum(map(bool, mentioned)):,} with a token", flush=True)

@@ -41,7 +41,7 @@ SETTINGS: dict[str, Setting] = {  # chosen on validation data, results/table2_bi
 }
 K = 40  # sensitive directions
 SENTENCES = 14_000  # of the stand-in's 35,681, drawn with seed 0
-QUICK_SENTENCES = 150  # of a quick run
+QUICK_SENTENCES = 300  # of a quick run
 
 TUNING: list[tuple[str, Setting]] = [
     ("Baseline", {}),

@@ -26,7 +26,7 @@ MAX_LENGTH = 128  # word pieces; what is beyond is not read
 
 TUNING_SEEDS = (0, 1)  # settings are compared on the training parts of these splits, each split once more
 TUNED = "+".join(str(seed) for seed in TUNING_SEEDS)  # how their mean is named in the column `seed`
-QUICK = {"steps": 5, "hidden": (20,)}  # of a quick run
+QUICK = {"steps": 20, "hidden": (50,)}  # of a quick run
 
 Setting = dict[str, float]
 

@@ -250,7 +250,7 @@ class Refinement:
     def upper(self, views: Views, rounds: int, at_once: int) -> tuple[Tensor, Tensor]:
         """max over the pieces of ``Views.values``, (n,), and a point of the worst piece that may come near it, (n, d).
 
-        A round looks closer at each person's worst pieces, or, where that was done already, cuts them.
+        A round cuts each person's worst pieces, and looks closer at those on which the network is linear.
         """
         n = len(views.x)
         values = views.values(self.pieces)
@@ -260,8 +260,8 @@ class Refinement:
         done = values.masked_fill(values > views.enough[:, None], 0.0).amax(1).clamp(min=0)  # what needs no work
         for left in range(rounds, 0, -1):
             worst_ones = _rank(person, value, n) < at_once
-            closer = worst_ones & ~seen
-            chosen = worst_ones & seen & (self.pieces.relu_loss[piece].amax(1) > 0) & (left > 1)
+            chosen = worst_ones & (self.pieces.relu_loss[piece].amax(1) > 0) & (left > 1)
+            closer = worst_ones & ~chosen & ~seen
             if not bool(closer.any() or chosen.any()):
                 break
             found, move[closer] = views.pairs(self.pieces, person[closer], piece[closer], CLOSER)

@@ -135,6 +135,7 @@ def certify(
         for other in known:
             other.refuse(x_held_out)
         known = []
+        _refuse_outside(model, x_held_out, bounds)
     alpha = 1 - confidence
     effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
     prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress, threshold)
@@ -420,6 +421,15 @@ def _at_their_own_lam(bound: Priced, pool: Pool, eps: float, x: Tensor, tuned: f
         return lam * eps + float(bound.at(lam).upper(x, torch.from_numpy(pool.gains(lam))).upper.mean())
     except KeyboardInterrupt:
         return np.inf
+
+
+def _refuse_outside(model: Any, x: Any, bounds: Any) -> None:
+    """People outside the bounds are refused at once, not after the bound has been tuned."""
+    judged = Judged.of(model)
+    limits = bounds if bounds is not None else judged.bounds
+    if limits is not None:
+        for rows in _encoded(judged, x):
+            check_inside(Box.of(limits, rows.shape[1]), rows)
 
 
 def most_d_x(problem: Geometry) -> float:

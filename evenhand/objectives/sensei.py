@@ -37,11 +37,5 @@ class SenSeI(Objective):
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
         h_x = fair.h_x if self.every == 1 and mode_free(model) else model(batch.x)
         loss = mean_loss(self.loss(h_x, batch.y), batch.weight)
-        self.last = {
-            "loss": loss.detach(),
-            "regularizer": fair.value.detach(),
-            "lam": self.regularizer.lam.clone(),
-            "d_x": fair.d_x,
-            "d_y": fair.d_y.detach(),
-        }
+        self.last = {"loss": loss.detach(), **fair.numbers(self.regularizer.lam)}
         return loss + self.rho * fair.value

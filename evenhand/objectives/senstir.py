@@ -51,13 +51,7 @@ class SenSTIR(Objective):
             return loss
         fair = self.regularizer.evaluate(model, items)
         loss = self._loss(fair.h_x if mode_free(model) else model(items), batch.y, there)
-        self.last = {
-            "loss": loss.detach(),
-            "regularizer": fair.value.detach(),
-            "lam": self.regularizer.lam.clone(),
-            "d_x": fair.d_x,
-            "d_y": fair.d_y.detach(),
-        }
+        self.last = {"loss": loss.detach(), **fair.numbers(self.regularizer.lam)}
         return loss + self.rho * fair.value
 
     def _loss(self, h: Tensor, y: Tensor, there: Tensor) -> Tensor:

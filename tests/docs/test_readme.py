@@ -27,3 +27,11 @@ PATHS = sorted(set(re.findall(r"`((?:evenhand|experiments)/[\w/.]*)`", README)))
 @pytest.mark.parametrize("path", PATHS)
 def test_the_map_is_true(path):
     assert (ROOT / path).exists() or (ROOT / "evenhand" / path).exists()
+
+
+def test_the_map_names_every_room():
+    named = {path.split("/")[1].removesuffix(".py") for path in PATHS if path.startswith("evenhand/")}
+    rooms = {
+        path.stem for path in (ROOT / "evenhand").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert {room for room in rooms if not room.startswith("__")} - named == set()

@@ -2,6 +2,7 @@ import contextlib
 import io
 import os
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,3 +32,18 @@ def run(tmp_path, monkeypatch):
     for name in set(sys.modules) - before:  # scripts change the settings of those they import
         if str(EXPERIMENTS) in os.fspath(getattr(sys.modules[name], "__file__", None) or ""):
             del sys.modules[name]
+
+
+@pytest.fixture
+def command(tmp_path):
+    """The same in a process of its own."""
+    path = os.pathsep.join([str(EXPERIMENTS.parent), str(EXPERIMENTS), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "EVENHAND_CACHE": str(tmp_path / "cache")}
+
+    def call(script, *options):
+        line = [sys.executable, str(EXPERIMENTS / f"{script}.py"), "--out", str(tmp_path), *options]
+        done = subprocess.run(line, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    return call

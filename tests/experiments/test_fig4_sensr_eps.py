@@ -1,4 +1,4 @@
-"""Figure 4 runs and shows what it is there to show, and so does the committed result."""
+"""Figure 4 runs and shows what it is there to show."""
 
 import os
 import subprocess

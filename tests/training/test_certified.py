@@ -1,5 +1,7 @@
 """Fine-tuning for the certificate, by itself and in an estimator."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from torch import nn
 from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.certify.certify import certify
 from evenhand.domain import Box
-from evenhand.estimators import SenSeIClassifier
+from evenhand.estimators import SenSeIClassifier, fair
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.training.certified import certified_fine_tune
 
@@ -33,6 +35,12 @@ def plain_net():
         nn.functional.cross_entropy(model(x), y).backward()
         optimiser.step()
     return model
+
+
+@pytest.fixture
+def shorter(monkeypatch):
+    """Estimators fine-tune for fewer steps."""
+    monkeypatch.setattr(fair, "certified_fine_tune", partial(certified_fine_tune, steps=60, lr=1e-2))
 
 
 def _odd(m):
@@ -60,7 +68,7 @@ def test_fine_tuning_lowers_the_certified_bound_and_keeps_some_accuracy():
     assert accuracy > 0.6
 
 
-def test_the_estimator_fine_tunes_when_asked():
+def test_the_estimator_fine_tunes_when_asked(shorter):
     x, y = data(300, 0)
     settings = {"hidden": (6,), "rho": 1.0, "eps": 0.01, "bounds": BOX, "random_state": 0, "steps": 60, "lr": 1e-2}
     plain = SenSeIClassifier(METRIC, **settings).fit(x.numpy(), y.numpy())
@@ -74,7 +82,7 @@ def test_the_estimator_fine_tunes_when_asked():
     assert not hasattr(tuned, "multipliers_")
 
 
-def test_a_stream_is_fine_tuned_too():
+def test_a_stream_is_fine_tuned_too(shorter):
     x, y = data(300, 0)
     settings = {"hidden": (6,), "rho": 1.0, "eps": 0.01, "bounds": BOX, "random_state": 0, "steps": 60, "lr": 1e-2}
     batches = [(x[i : i + 60].numpy(), y[i : i + 60].numpy()) for i in range(0, 300, 60)]
@@ -86,7 +94,7 @@ def test_a_stream_is_fine_tuned_too():
     assert certify(tuned, held_out, **given).r_high < certify(plain, held_out, **given).r_high
 
 
-def test_fine_tuning_that_was_stopped_goes_on_to_the_same_bits(tmp_path):
+def test_fine_tuning_that_was_stopped_goes_on_to_the_same_bits(shorter, tmp_path):
     x, y = data(120, 0)
     settings = {"hidden": (4,), "bounds": BOX, "random_state": 0, "steps": 10, "certified": 1.0}
     whole = SenSeIClassifier(METRIC, **settings).fit(x.numpy(), y.numpy())
@@ -95,11 +103,12 @@ def test_fine_tuning_that_was_stopped_goes_on_to_the_same_bits(tmp_path):
         pass
 
     def stop(step, steps, record):
-        if steps == 250 and step > 100:
+        if steps == 60 and step > 30:
             raise Stopped
 
     first = SenSeIClassifier(METRIC, **settings, callbacks=[stop]).checkpoint_to(tmp_path / "run")
     with pytest.raises(Stopped):
         first.fit(x.numpy(), y.numpy())
+    assert list(tmp_path.glob("run.certified*"))
     again = SenSeIClassifier(METRIC, **settings).checkpoint_to(tmp_path / "run").fit(x.numpy(), y.numpy())
     np.testing.assert_array_equal(again.decision_function(x.numpy()), whole.decision_function(x.numpy()))
