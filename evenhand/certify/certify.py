@@ -7,9 +7,9 @@ its expectation.
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,36 +19,38 @@ from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of, take
-from evenhand.bounds.bound import Bound, Bounding, Bracket, Priced
-from evenhand.bounds.crown import output_range
+from evenhand.bounds.bound import Bound, Bounding
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
-from evenhand.bounds.readout import Readout, readout, squared_readout
+from evenhand.bounds.readout import readout, squared_readout
 from evenhand.bounds.trees import bound_trees, suggestions
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
 from evenhand.certify.people import Known, separate
+from evenhand.certify.statement import (
+    Prepared,
+    Progress,
+    Statement,
+    check_order,
+    pool_distances,
+    say,
+    searched,
+)
 from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
-from evenhand.dual.moves import choose_move
 from evenhand.dual.order import seed_of, shuffled
 from evenhand.dual.pool import Pool
-from evenhand.dual.running import BlockMeans, StreamedPool
-from evenhand.fair_metrics.metric import FairMetric, free_share
-from evenhand.headline import STRANGERS_PART, Headline
+from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged
-from evenhand.output_distances import OutputDistance, described
+from evenhand.output_distances import OutputDistance
 from evenhand.search.geometry import Geometry
-from evenhand.search.thorough import Attack, candidates, plan
-from evenhand.search.within import Similar, within
+from evenhand.search.thorough import Attack, plan
 from evenhand.variations import Variations
 
 CHUNK = 256  # people looked at together
 TUNING_ROWS = 512  # tuning people on whom lam is chosen
-ANOTHER_LAM = 0.02  # a lam at which what was found is lower by this share is worth another pass
-Progress = bool | Callable[[str], None]
 NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
 
 
@@ -61,16 +63,6 @@ class _Effort(NamedTuple):
     tune_steps: int
     rounds: int
     start: Multipliers | None
-
-
-class _Prepared(NamedTuple):
-    judged: Judged
-    problem: Geometry
-    readout: Readout
-    attack: Attack
-    bound: Bound
-    x_tune: Tensor
-    lams: list[float]
 
 
 def certify(
@@ -139,17 +131,7 @@ def certify(
     alpha = 1 - confidence
     effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
     prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress, threshold)
-    judged, problem, read, attack, bound, tuning, lams = prepared
-    lam, largest = bound.lam, bound.largest
-    with torch.no_grad():
-        h_tuning = attack.outputs(tuning)
-    headline = Headline(described(attack.output_distance), h_tuning, judged.threshold(h_tuning.shape[1], threshold))
-    _say(progress, f"the bound is tuned: lam = {lam:.4g}, range {largest:.4g}")
-    move = choose_move(*_tuning_moves(attack, tuning[:128], eps, lams), eps)
-    pool = Pool() if per_person else StreamedPool(lams[-1], 0.0)
-    cap_lam, cap = bound.confident if isinstance(bound, Priced) else (lam, largest)
-    above, capped, moved_y, moved_x = BlockMeans(), BlockMeans(), BlockMeans(), BlockMeans()
-    each_low, each_high, seen = [], [], []
+    statement = Statement(prepared, eps, interval, threshold, per_person, progress)
     whole = hasattr(x_held_out, "__len__")
     order = shuffled(n, seed_of(x_held_out)) if whole else np.zeros(0, dtype=np.intp)
     if whole:  # in random order, so that whoever is reached before Ctrl-C is a random sample
@@ -158,75 +140,18 @@ def certify(
         for part in parts_of(x_held_out, CHUNK):  # of one part: what is said of a person depends on that person only
             for other in known:
                 other.refuse(part)
-            for rows in _encoded(judged, part):
-                check_inside(problem.box, rows)
-                points, d_y, d_x = _searched(attack, rows, eps, lams)
-                found = _upper(bound, problem, rows, points)
-                similar, d_y, d_x = _with_witness(attack, rows, points, d_y, d_x, found, eps)
-                decided, ranges = bound.decided(rows, eps), bound.score_range(rows, eps)
-                rbar = found.upper.numpy()
-                low, high = similar.d_y.max(1).values.numpy(), read.up_each(lam * eps + rbar)
-                _check_order(0.0, 0.0, low, high)
-                headline.add_bounded(rows, similar.h, decided, *ranges)
-                above.add(rbar)
-                capped.add(np.minimum(rbar, cap))
-                pool.add(d_y, d_x)
-                for means, values in zip((moved_y, moved_x), move(d_y, d_x)):
-                    means.add(values)
-                if per_person:
-                    each_low.append(low)
-                    each_high.append(high)
-                    seen.append(rows)
-                _say(progress, f"{pool.n:,} individuals, R_high = {read.up(lam * eps + above.mean):.4g}")
+            for rows in _encoded(prepared.judged, part):
+                statement.add(rows)
     except KeyboardInterrupt:
-        if not whole or pool.n == 0:
+        if not whole or statement.n == 0:
             raise
-        _say(progress, f"stopped: a statement from the {pool.n:,} individuals seen so far")
-    if pool.n == 0:
+        say(progress, f"stopped: a statement from the {statement.n:,} individuals seen so far")
+    if statement.n == 0:
         raise ValueError("nobody is held out; a certificate needs at least one individual")
-    value, r_high = pool.minimise(eps).value, read.up(lam * eps + above.mean)
-    _check_order(value, r_high)
-    low_of, high_of = (np.concatenate([*each, np.zeros(0)]) for each in (each_low, each_high))
-    if isinstance(pool, Pool) and isinstance(bound, Priced) and read.g is None:  # squares are what d_Y is
-        r_high = min(r_high, read.up(_at_their_own_lam(bound, pool, eps, torch.cat(seen), lams[-1], progress)))
-    done = order[: pool.n] if whole else np.arange(pool.n)
-    back = np.argsort(done) if per_person else np.zeros(0, dtype=np.intp)
-
-    def upper(alpha: float) -> float:
-        return read.up(min(cap_lam * eps + interval(capped.values, cap, alpha), bound.everywhere))
-
-    def lower(alpha: float) -> float:
-        return min(move.lower(moved_y.values, moved_x.values, eps, alpha, interval), upper(alpha))
-
-    each = alpha / 2  # two sides, at once
-    for_r = (1 - STRANGERS_PART) * each
-    ceiling = output_range(problem) if isinstance(problem, Problem) else np.inf
-    widest = read.up(min(largest + lam * most_d_x(problem), ceiling))  # d_Y <= r_lam + lam * d_X
-    mean_d_x = headline.strangers.mean_d_x(problem.d_x) if headline.strangers.known else 0.0
-    return Certificate(
-        r_low=value,
-        r_high=r_high,
-        lower=lower(each),
-        upper=upper(each),
-        relative=headline.relative(value, r_high, lower(for_r), upper(for_r), each, interval, widest),
-        decisions=headline.decisions(each, each),
-        percentile=headline.percentile(each, each, interval),
-        strangers=headline.strangers.mean() if headline.strangers.known else float("nan"),
-        yardstick=eps / mean_d_x if mean_d_x > 0 else float("nan"),
-        free_share=free_share(judged.metric(fair_metric), tuning),
-        lam=lam,
-        r_lam_max=largest,
-        delta_everywhere=read.up(bound.everywhere),
-        eps=eps,
-        n=pool.n,
-        confidence=confidence,
-        distance=read.name,
-        each_low=low_of[back],
-        each_high=high_of[back],
-        rows=held_rows[done[back]] if per_person and whole else np.zeros(0, dtype=np.intp),
-        tuning_rows=len(tuning),
-        seconds=time.perf_counter() - began,
-    )
+    done = order[: statement.n] if whole else np.arange(statement.n)
+    places = held_rows[done] if whole else done
+    certificate = statement.certificate(confidence, np.argsort(done), places if whole else None, fair_metric)
+    return replace(certificate, seconds=time.perf_counter() - began)
 
 
 def certify_individuals(
@@ -257,12 +182,12 @@ def certify_individuals(
     check_inside(problem.box, rows)
     found = bound.upper(rows)
     upper = read.up_each(torch.minimum(bound.lam * eps + found.upper, bound.near(rows, eps)).numpy())
-    similar = _pool_distances(attack, rows, eps, lams, found)[0]
+    similar = pool_distances(attack, rows, eps, lams, found)[0]
     best = similar.d_y.argmax(1)
     at = torch.arange(len(rows))
     best_y, best_x = similar.d_y[at, best].numpy(), similar.d_x[at, best].numpy()
     witness = similar.points[at, best].numpy()
-    _check_order(0.0, 0.0, best_y, upper)
+    check_order(0.0, 0.0, best_y, upper)
     return Individuals(best_y, np.maximum(upper, best_y), witness, best_x, eps, read.name, judged.decode(witness, x))
 
 
@@ -276,7 +201,7 @@ def _prepare(
     effort: _Effort,
     progress: Progress,
     threshold: float | None = None,
-) -> _Prepared:
+) -> Prepared:
     check_statement(eps, 0.5)
     judged = Judged.of(model)
     if judged.ensemble is not None or hasattr(model, "evenhand_bound"):
@@ -294,11 +219,11 @@ def _prepare(
     attack = Attack(judged.outputs_for(distance), problem, distance, True, neighbours=x[:256])
     x = x[:TUNING_ROWS]
     lams = plan(attack, x[:128], eps)
-    points, d_y, d_x = _searched(attack, x, eps, lams)
+    points, d_y, d_x = searched(attack, x, eps, lams)
     if eps > 0 and (lam := _pooled(d_y, d_x).minimise(eps).lam) > 0:
         lams = [0.7 * lam, 1.4 * lam, lam]
     squares = _pooled(problem.gain(x[:, None], points, 0.0).numpy(), d_x)  # what the bound speaks of
-    say = (lambda text: _say(progress, text)) if progress else None
+    tell = (lambda text: say(progress, text)) if progress else None
     start = effort.start if effort.start is not None else _trained_multipliers(model)
     bound = bound_network(
         problem,
@@ -314,9 +239,9 @@ def _prepare(
         start=start,
         lam_at_least=squares.minimise(eps).lam if eps > 0 else None,
         reached=lambda lam: torch.from_numpy(squares.gains(lam)),
-        progress=say,
+        progress=tell,
     )
-    return _Prepared(judged, problem, read, attack, bound, x, lams)
+    return Prepared(judged, problem, read, attack, bound, x, lams)
 
 
 def _pooled(d_y: NDArray[Any], d_x: NDArray[Any]) -> Pool:
@@ -334,7 +259,7 @@ def _prepare_own(
     bounds: Any,
     output_distance: OutputDistance | None,
     effort: _Effort,
-) -> _Prepared:
+) -> Prepared:
     """Tree ensembles, and models that bring their own bound."""
     metric, distance, ensemble = judged.metric(fair_metric), judged.distance(output_distance), judged.ensemble
     x = judged.encode(x_tune)
@@ -352,75 +277,13 @@ def _prepare_own(
         bound = bound_trees(ensemble, geometry, x[: effort.tune_rows], eps, scale)
         suggest = suggestions(ensemble, geometry)
     attack = Attack(judged.outputs_for(distance), geometry, distance, False, x[:256], by_structure=suggest)
-    return _Prepared(judged, geometry, read, attack, bound, x, [bound.lam])
+    return Prepared(judged, geometry, read, attack, bound, x, [bound.lam])
 
 
 def _trained_multipliers(model: Any) -> Multipliers | None:
     """What certified training left behind; it has not seen the held-out people either."""
     found = getattr(model[-1] if isinstance(model, Pipeline) else model, "multipliers_", None)
     return found if isinstance(found, Multipliers) else None
-
-
-Searched = tuple[Tensor, NDArray[np.float64], NDArray[np.float64]]  # points (n, m, d), their d_Y and d_X (n, m)
-
-
-def _searched(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> Searched:
-    """All that a search finds for each person."""
-    parts = []
-    for rows in torch.split(x, 512):
-        points = candidates(attack, rows, eps, lams)
-        parts.append((points, *attack.distances(rows, points)))
-    points, d_y, d_x = (torch.cat(each) for each in zip(*parts, strict=True))
-    return points, d_y.numpy(), d_x.numpy()
-
-
-def _with_witness(
-    attack: Attack, x: Tensor, points: Tensor, d_y: NDArray[Any], d_x: NDArray[Any], found: Bracket, eps: float
-) -> tuple[Similar, NDArray[np.float64], NDArray[np.float64]]:
-    """Who is within eps, and d_Y and d_X of all candidates (n, m), the branch and bound's own among them."""
-    more = found.witness[:, None]
-    more_y, more_x = attack.distances(x, more)
-    all_y, all_x = (torch.cat([torch.from_numpy(a), b], 1) for a, b in ((d_y, more_y), (d_x, more_x)))
-    similar = within(attack, x, torch.cat([points, more], 1), eps)
-    return similar, *similar.joined(all_y, all_x)
-
-
-def _pool_distances(
-    attack: Attack, x: Tensor, eps: float, lams: list[float], found: Bracket
-) -> tuple[Similar, NDArray[np.float64], NDArray[np.float64]]:
-    return _with_witness(attack, x, *_searched(attack, x, eps, lams), found, eps)
-
-
-def _tuning_moves(
-    attack: Attack, x: Tensor, eps: float, lams: list[float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """d_Y and d_X of what is found for tuning people, those within eps among it."""
-    points, d_y, d_x = _searched(attack, x, eps, lams)
-    return within(attack, x, points, eps).joined(torch.from_numpy(d_y), torch.from_numpy(d_x))
-
-
-def _upper(bound: Bound, problem: Geometry, x: Tensor, points: Tensor) -> Bracket:
-    """r_lam of each person from both sides; no work is spent on what a search has reached already."""
-    if not (isinstance(bound, Priced) and isinstance(problem, Problem)):
-        return bound.upper(x)
-    return bound.upper(x, problem.gain(x[:, None], points, bound.lam).amax(1).clamp(min=0))
-
-
-def _at_their_own_lam(bound: Priced, pool: Pool, eps: float, x: Tensor, tuned: float, progress: Progress) -> float:
-    """lam*eps + mean bound at the lam that suits these people, as far above the minimiser of what was found for them as
-    the bound's lam is above that of the tuning people. It is about the sample: no confidence may rest on it."""
-    lam = pool.minimise(eps).lam * max(1.0, bound.lam / tuned)
-
-    def found(lam: float) -> float:
-        return lam * eps + float(pool.gains(lam).mean())
-
-    if not (eps > 0 and 0 < lam < np.inf and found(bound.lam) > (1 + ANOTHER_LAM) * found(lam)):
-        return np.inf
-    _say(progress, f"once more at lam = {lam:.4g}, which suits these people; Ctrl-C leaves it out")
-    try:
-        return lam * eps + float(bound.at(lam).upper(x, torch.from_numpy(pool.gains(lam))).upper.mean())
-    except KeyboardInterrupt:
-        return np.inf
 
 
 def _refuse_outside(model: Any, x: Any, bounds: Any) -> None:
@@ -430,12 +293,6 @@ def _refuse_outside(model: Any, x: Any, bounds: Any) -> None:
     if limits is not None:
         for rows in _encoded(judged, x):
             check_inside(Box.of(limits, rows.shape[1]), rows)
-
-
-def most_d_x(problem: Geometry) -> float:
-    """At least the largest d_X of two people in Dom."""
-    span = problem.box.high - problem.box.low
-    return float(torch.linalg.eigvalsh(problem.sigma)[-1].clamp(min=0) * span.square().sum())
 
 
 def _encoded(judged: Judged, part: Any) -> Iterator[Tensor]:
@@ -450,19 +307,3 @@ def _check_folding(judged: Judged, layers: Any, x: Tensor) -> None:
         gap = (outputs - forward(layers, x)).abs().max().item() if len(x) else 0.0
     if not gap <= 1e-6 * float(outputs.abs().max()):
         raise RuntimeError(f"the folded layers differ from the model by {gap:.3g}; please report this model")
-
-
-def _check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: Any = 0.0) -> None:
-    slack = 1e-9 * max(abs(r_high), float(np.max(each_high, initial=0.0)))
-    ordered = r_low <= r_high * (1 + 1e-7) + slack and bool(np.all(each_low <= each_high * (1 + 1e-7) + slack))
-    if not ordered:  # a NaN is not ordered either
-        raise RuntimeError(
-            f"a lower bound ({r_low:.6g}) lies above an upper one ({r_high:.6g}): please report this model"
-        )
-
-
-def _say(progress: Progress, text: str) -> None:
-    if callable(progress):
-        progress(text)
-    elif progress:
-        print(f"certify: {text}", file=sys.stderr)

@@ -11,14 +11,8 @@ from torch import nn
 
 from evenhand.bounds.layers import affine_layers
 from evenhand.bounds.quadratic_dual import Multipliers
-from evenhand.certify.certify import (
-    _check_folding,
-    _check_order,
-    _trained_multipliers,
-    certify,
-    certify_individuals,
-    most_d_x,
-)
+from evenhand.certify.certify import _check_folding, _trained_multipliers, certify, certify_individuals
+from evenhand.certify.statement import check_order, most_d_x
 from evenhand.domain import Box
 from evenhand.dual.confidence import betting_upper
 from evenhand.fair_metrics.metric import FairMetric
@@ -103,7 +97,7 @@ def test_nobody_in_the_domain_is_farther_than_the_largest_distance():
 
 def test_bounds_out_of_order_are_never_stated():
     for r_low, r_high, each_low, each_high in [(0.0, 0.0, 0.0, 0.0), (1.0, 1.0, [0.5, 2.0], [0.5, 2.0])]:
-        _check_order(r_low, r_high, np.array(each_low), np.array(each_high))
+        check_order(r_low, r_high, np.array(each_low), np.array(each_high))
     for r_low, r_high, each_low, each_high in [
         (1.0, 0.5, 0.0, 0.0),
         (np.nan, 0.5, 0.0, 0.0),
@@ -111,7 +105,7 @@ def test_bounds_out_of_order_are_never_stated():
         (0.1, 0.5, [0.1], [np.nan]),
     ]:
         with pytest.raises(RuntimeError, match="please report"):
-            _check_order(r_low, r_high, np.array(each_low), np.array(each_high))
+            check_order(r_low, r_high, np.array(each_low), np.array(each_high))
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e7])
