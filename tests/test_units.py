@@ -44,7 +44,7 @@ def judged(model, x, sigma, units):
 
 @pytest.mark.parametrize("sigma", [METRIC, FULL], ids=["free column", "full rank"])
 def test_units_change_nothing(sigma):
-    x, model = people(), net()
+    x, model = people(60), net()
     one, bracket = judged(model, x, sigma, [1.0, 1.0, 1.0, 1.0])
     for units in ([1e-7] * 4, [1.0, 1e5, 1e-3, 1e3]):
         found, other = judged(model, x, sigma, units)
