@@ -231,7 +231,7 @@ def _numbers(given: Any) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         raise TypeError(
             f"the model must give numbers, one or more a row; got {type(given).__name__} that are none. Of labels "
-            "nothing can be said but whether they change: give the scores or probabilities behind them, or code them as numbers"
+            "nothing can be said but whether they change: give the scores or probabilities behind them"
         ) from None
 
 
