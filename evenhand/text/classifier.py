@@ -261,7 +261,7 @@ def _split(
     first: dict[str, int] = {}
     of = np.arange(len(codes)) if texts is None else np.array([first.setdefault(t, i) for i, t in enumerate(texts)])
     validates = np.zeros(len(codes), dtype=bool)
-    alone = []  # classes of one text only, many times
+    alone: list[NDArray[np.intp]] = []  # classes of one text only, many times
     for k in np.unique(codes):
         mine = np.flatnonzero(codes == k)
         if len(mine) < 2:
