@@ -7,6 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.ensembles.kernels import SLACK, at_point, compiled, range_of_trees
+from evenhand.ensembles.separable import by_columns
+
+BINS = 16  # of each column's side of a box, for the slopes
 
 
 @compiled
@@ -133,6 +136,7 @@ def search(
     tolerance,
     floor,
     curvature,
+    apart,
     lower,
     upper,
     witness,
@@ -141,6 +145,7 @@ def search(
     """Best-first: the box with the largest bound is cut next. Slots of lo, hi and near are reused."""
     feature, threshold, width, left, right, value, root, output = trees
     low, high, discrete, block, blocks, sigma, step = dom
+    level, along, rest = apart
     n, d = x_all.shape
     outputs = base.shape[0]
     slots = boxes + 2
@@ -150,16 +155,20 @@ def search(
     heap = np.empty(slots, np.int64)
     low_out, high_out, out = np.empty(outputs), np.empty(outputs), np.empty(outputs)
     spread, pull, slope, person = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    tangent, where = np.empty(d), np.empty(d)
     stack, stack_weights = np.empty(4096, np.int32), np.empty(4096)
-    fall, rise = np.empty((outputs, d)), np.empty((outputs, d))
+    fall, rise = np.empty((outputs, d, BINS)), np.empty((outputs, d, BINS))
     soft = np.zeros(d, np.bool_)
     for node in range(feature.shape[0]):
         if feature[node] >= 0 and width[node] > 0:
             soft[feature[node]] = True
+    jumps = False
     hard = False  # a hard split on a continuous column: there are jumps, and no derivative
     for node in range(feature.shape[0]):
-        if feature[node] >= 0 and width[node] == 0 and not discrete[feature[node]]:
-            hard = True
+        if feature[node] >= 0 and width[node] == 0:
+            jumps = True
+            if not discrete[feature[node]]:
+                hard = True
     for i in range(n):
         x, at_x = x_all[i], at_all[i]
         best, done, size, count, taken = 0.0, 0.0, 0, 1, 0
@@ -219,6 +228,21 @@ def search(
                         out, at_x, near, lo, hi, fall, rise, curvature, price, lam, radius, scale, squared, weights
                     )
                     bound = min(bound, smooth)
+                guided = False
+                if not jumps and lam > 0 and level > 0 and bound > best + max(tolerance * best, floor):
+                    at_point(near, trees, base, out, stack, stack_weights)
+                    beyond = 0.0
+                    for a in range(d):
+                        tangent[a] = 0.0
+                        for b in range(d):
+                            tangent[a] += 2 * rest[a, b] * (near[b] - x[b])
+                        beyond += tangent[a] * (near[a] - x[a]) / 2
+                    columns = by_columns(
+                        x, at_x, near, out, lo, hi, discrete, block, blocks, fall, rise, low_out, high_out, level, along, tangent,
+                        beyond, lam, scale, squared, weights, best + max(tolerance * best, floor), where,
+                    )  # fmt: skip
+                    if columns < bound:
+                        bound, guided = columns, True
                 _rounded(near, lo, hi, low, high, discrete, block, blocks, person)
                 cost = 0.0
                 for a in range(d):
@@ -252,7 +276,7 @@ def search(
                 for j in range(d):
                     if spread[j] > most and hi[j] > lo[j]:
                         column, most = j, spread[j]
-                if column >= 0 and soft[column] and not discrete[column] and not hard and open_discrete >= 0:
+                if jumps and column >= 0 and soft[column] and not discrete[column] and not hard and open_discrete >= 0:
                     column, place = open_discrete, 0.0  # slopes help once the discrete columns are settled
                 elif column >= 0:
                     place = pull[column] / spread[column]
@@ -326,7 +350,8 @@ def _by_slopes(out, at_x, near, lo, hi, fall, rise, curvature, price, lam, radiu
         for j in range(near.shape[0]):
             g, away = 0.0, max(hi[j] - near[j], near[j] - lo[j])
             if away > 0:
-                g = max(rise[k, j], -fall[k, j])
+                for b in range(rise.shape[2]):
+                    g = max(g, rise[k, j, b], -fall[k, j, b])
             gamma += g * g
             most += g * away
         gamma *= 1 + SLACK
