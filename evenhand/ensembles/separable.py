@@ -182,3 +182,44 @@ def by_columns(
     for j in range(d):
         where[j] = places[now, j]
     return value[now]
+
+
+@compiled
+def by_slopes(out, at_x, near, lo, hi, fall, rise, curvature, price, lam, radius, scale, squared, weights):
+    """The mean value theorem from the nearest point c of the box: with a = |h(c) - h(x)| and slopes at most gamma, at
+    distance t from c the outputs have changed by at most a + gamma t, and d_X is at least price + curvature t^2. They
+    never change by more than every column's slope times its side of the box: where gamma t has come to that, t may
+    stop, which matters in boxes that are narrow where the slope is steep."""
+    reach, a, b, steep, linear, linear_slope = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    limit = 0.0
+    for j in range(near.shape[0]):
+        away = max(hi[j] - near[j], near[j] - lo[j])
+        reach += away * away
+    for k in range(at_x.shape[0]):
+        gamma, most = 0.0, 0.0
+        for j in range(near.shape[0]):
+            g, away = 0.0, max(hi[j] - near[j], near[j] - lo[j])
+            if away > 0:
+                for b in range(rise.shape[2]):
+                    g = max(g, rise[k, j, b], -fall[k, j, b])
+            gamma += g * g
+            most += g * away
+        gamma *= 1 + SLACK
+        if gamma > 0:
+            limit = max(limit, most * (1 + SLACK) / np.sqrt(gamma))
+        change = abs(out[k] - at_x[k]) + SLACK * (1.0 + abs(out[k]) + abs(at_x[k]))
+        a += change * change
+        b += change * np.sqrt(gamma)
+        steep += gamma
+        linear += weights[k] * (out[k] - at_x[k]) + abs(weights[k]) * SLACK * (1.0 + abs(out[k]) + abs(at_x[k]))
+        linear_slope += abs(weights[k]) * np.sqrt(gamma)
+    t = min(np.sqrt(reach), limit)
+    if curvature > 0 and radius < np.inf:
+        t = min(t, np.sqrt(max(radius - price, 0.0) / curvature))
+    if not squared:
+        if lam * curvature > 0:
+            t = min(t, linear_slope / (2 * lam * curvature))
+        return linear + linear_slope * t - lam * (price + curvature * t * t)
+    if scale * steep < lam * curvature:
+        t = min(t, scale * b / (lam * curvature - scale * steep))
+    return scale * (a + 2 * b * t + steep * t * t) - lam * (price + curvature * t * t)
