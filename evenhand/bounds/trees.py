@@ -43,7 +43,6 @@ class TreeBound:
     largest: float
     everywhere: float
     scale: float
-    threshold: float = 0.0  # a score above it is a yes
     exact: bool = True  # Dom is the box that is searched; otherwise it lies inside, and what is found may not be in it
     boxes: int = 2000
     floor: float = 0.0  # a bracket this narrow is closed: a share of the mean on tuning people
@@ -69,13 +68,6 @@ class TreeBound:
         found = worst_case(self.ensemble, self.people, x.numpy(), radius=eps, scale=self.scale, boxes=self.boxes)
         return torch.from_numpy(found.upper)
 
-    def decided(self, x: Tensor, eps: float) -> Tensor:
-        low, high = self.score_range(x, eps)
-        if self.ensemble.outputs > 2:
-            return low > 0
-        score = torch.from_numpy(_scores(self.ensemble, x.numpy()))
-        return torch.where(score > self.threshold, low > self.threshold, high <= self.threshold)
-
     def score_range(self, x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         rows, k = x.numpy(), self.ensemble.outputs
         h = self.ensemble(rows)
@@ -100,11 +92,6 @@ class TreeBound:
 
     def _most(self, x: Array, weights: Array, eps: float) -> Array:
         return worst_case(self.ensemble, self.people, x, radius=eps, weights=weights, boxes=self.boxes).upper
-
-
-def _scores(ensemble: TreeEnsemble, x: Array) -> Array:
-    h = ensemble(x)
-    return h[:, 0] if h.shape[1] == 1 else h[:, 1] - h[:, 0]
 
 
 def bound_trees(
