@@ -266,8 +266,8 @@ def search(
                         credit = max(best, 1e-12) * (1.0 if squared else 0.5)
                         more = credit / radius
                     columns = by_columns(
-                        x, at_x, near, out, lo, hi, discrete, block, blocks, fall, rise, low_out, high_out, level, along,
-                        tangent, beyond, lam + more, scale, squared, weights, enough - credit, where,
+                        x, at_x, near, out, lo, hi, discrete, block, blocks, fall, rise, low_out, high_out, level,
+                        along, tangent, beyond, lam + more, scale, squared, weights, enough - credit, where,
                     )  # fmt: skip
                     bound, tries = min(bound, columns + credit), 2
                 for attempt in range(tries):

@@ -116,8 +116,8 @@ def _piece(x, ref, lo, hi, discrete, block, blocks, kappa, fall, rise, linear, q
 
 @compiled
 def by_columns(
-    x, at_x, ref, at_ref, lo, hi, discrete, block, blocks, fall, rise, low_out, high_out, price, along, tangent, beyond, lam, scale,
-    squared, weights, enough, where,
+    x, at_x, ref, at_ref, lo, hi, discrete, block, blocks, fall, rise, low_out, high_out, price, along, tangent,
+    beyond, lam, scale, squared, weights, enough, where,
 ):  # fmt: skip
     """An upper bound of scale * |h(x') - h(x)|^2 - lam * d_X (or weights . (h(x') - h(x)) - lam * d_X) over the box.
 

@@ -130,7 +130,7 @@ def all_soft(seed, outputs=1):
     rng, ensemble, people = example(seed, trees=4)
     if outputs == 2:
         ensemble = replace(ensemble, output=np.array([0, 1, 0, 1], np.int32), base=np.array([0.3, -0.2]))
-    return rng, ensemble.softened(np.array([0.3, 0.3, 0, 0, 0, 0]), {j: (0.0, 1.0) for j in (2, 3, 4, 5)}), people
+    return rng, ensemble.softened(np.array([0.3, 0.3, 0, 0, 0, 0]), dict.fromkeys((2, 3, 4, 5), (0.0, 1.0))), people
 
 
 @settings(max_examples=25, deadline=None)
