@@ -44,8 +44,8 @@ def case_study(name: str) -> str:
     lines = [
         f"    {found['command']}",
         "",
-        f"| {found['certificate']['n']} held-out people | BA | AUC | log loss | decided otherwise if only {asked} changed "
-        "| relative | decisions |",
+        f"| {found['certificate']['n']} held-out people | BA | AUC | log loss "
+        f"| decided otherwise if only {asked} changed | relative | decisions |",
         "|---|---|---|---|---|---|---|",
     ]
     for key, row in found["models"].items():
