@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 # Layers that do the same in train and eval mode and hold no statistics.
 _MODE_FREE = (
@@ -74,8 +75,10 @@ def gradients_allowed() -> Iterator[None]:
         yield
 
 
-def still(model: Callable[..., Any]) -> Callable[..., Any]:
+def still(model: Callable[..., Any], hidden: list[nn.Module] | None = None) -> Callable[..., Any]:
     """The model as it is in eval mode, for as long as one likes, while the model itself keeps its mode.
+
+    hidden: modules of a function in which ``modules_in`` found none.
 
     A module in train mode is seen through its ``twin``, so that nobody else who uses it meanwhile notices, and a
     backward pass that runs it again (checkpointing) finds the same mode. What has no twin is put in eval mode for the
@@ -87,14 +90,41 @@ def still(model: Callable[..., Any]) -> Callable[..., Any]:
         other = twin(model)
         if other is not None:
             return other
-    elif not any(m.training for top in modules_in(model) for m in top.modules()):
+    elif not any(m.training for top in hidden or modules_in(model) for m in top.modules()):
         return model
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        with eval_mode(model):
+        with eval_mode(hidden or model):
             return model(*args, **kwargs)
 
     return called
+
+
+def modules_called(call: Callable[[], Any]) -> list[nn.Module]:
+    """The modules that run when ``call()`` does, wherever a function hides them. They run in eval mode, so that nothing
+    of them changes, and keep theirs; those that other threads run are not touched."""
+    ours: list[nn.Module] = []
+    found: dict[nn.Module, None] = {}
+    here = threading.get_ident()
+
+    def about_to_run(module: nn.Module, _: Any) -> None:
+        if threading.get_ident() != here:
+            return
+        found[module] = None
+        for part in module.modules():
+            if part.training:
+                ours.append(part)
+                part.training = False
+
+    hook = register_module_forward_pre_hook(about_to_run)
+    try:
+        call()
+    finally:
+        hook.remove()
+        for part in ours:
+            part.training = True
+    inner = {part for module in found for part in module.modules() if part is not module}
+    return [module for module in found if module not in inner]
 
 
 def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None) -> nn.Module | None:
