@@ -308,6 +308,32 @@ def test_lam_steps_once_per_optimizer_step_however_many_batches_it_has(optimizer
     torch.testing.assert_close(lams[1], lams[3], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["tensors of ones own", "functional_call"])
+def test_lam_steps_with_weights_that_are_no_module(kind):
+    """Three uneven batches are one step; new weights, in the place of old ones or in new tensors, are another."""
+    x, module, lams = people(), net()[0], []
+    for batches in ([slice(40)], [slice(25), slice(25, 36), slice(36, 40)]):
+        weights = {name: (5 * p.detach()).requires_grad_() for name, p in module.named_parameters()}
+        fair = regularizer(search=ends)
+        for _ in range(5):
+            if kind == "functional_call":
+                weights = {name: (w.detach() * 1.1).requires_grad_() for name, w in weights.items()}
+            else:
+                for w in weights.values():
+                    w.data *= 1.1
+            for batch in batches:
+                held = tuple(weights.values()) if kind != "functional_call" else weights
+                model = (
+                    (lambda z, held=held: torch.func.functional_call(module, held, (z,)))
+                    if kind == "functional_call"
+                    else (lambda z, held=held: F.linear(z, *held))
+                )
+                fair(model, x[batch])
+        lams.append(fair.lam.item())
+    assert abs(lams[0] - 0.5) > 0.01  # one step is .0054
+    assert lams[0] == pytest.approx(lams[1], rel=1e-6)
+
+
 def test_lam_can_be_found_for_a_model_that_is_not_trained():
     model, fair = net(), regularizer(search=ends, bounds=None, lam_rule=gradient_rule(0.5), eps=0.5)
     with torch.no_grad():

@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 # Layers that do the same in train and eval mode and hold no statistics.
@@ -173,14 +173,29 @@ def modules_in(model: Any) -> list[nn.Module]:
     They are looked for in closures, defaults, bound objects, partial arguments, attributes, containers, and among the
     global names that a function's code mentions.
     """
-    found: dict[int, nn.Module] = {}
+    return [part for part in _held(model) if isinstance(part, nn.Module)]
+
+
+def weights_in(model: Any) -> list[Tensor]:
+    """What is trained: the parameters of its modules, and tensors that a function holds outside of any module."""
+    weights: dict[int, Tensor] = {}
+    for part in _held(model):
+        for weight in part.parameters() if isinstance(part, nn.Module) else (part,):
+            if weight.requires_grad:
+                weights[id(weight)] = weight
+    return list(weights.values())
+
+
+def _held(model: Any) -> list[nn.Module | Tensor]:
+    """The modules and the leaf tensors that a model holds."""
+    found: dict[int, nn.Module | Tensor] = {}
     seen: set[int] = set()
 
     def look(thing: Any, deep: int) -> None:
-        if isinstance(thing, nn.Module):
+        if isinstance(thing, nn.Module) or (isinstance(thing, Tensor) and thing.requires_grad and thing.is_leaf):
             found[id(thing)] = thing
             return
-        if id(thing) in seen or deep == 0 or isinstance(thing, type | torch.Tensor | str | bytes | int | float):
+        if id(thing) in seen or deep == 0 or isinstance(thing, type | Tensor | str | bytes | int | float):
             return
         seen.add(id(thing))
         for part in _parts(thing):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.first_layer import Split, agreed, moved, split, split_named
-from evenhand.search.mode import gradients_allowed, modules_called, modules_in, still, twin
+from evenhand.search.mode import gradients_allowed, modules_called, modules_in, still, twin, weights_in
 from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
 from evenhand.search.precision import Autocast, at_least_float32
 from evenhand.search.worst_cases import Gain, Model, WorstCases
@@ -48,7 +48,7 @@ class ModelView:
         first_layer: str | None = None,
     ) -> None:
         _refuse_transforms()
-        self.output, self.modules = output, modules_in(model)
+        self.output, self.modules, self.weights = output, modules_in(model), weights_in(model)
         self.h_at_x: Tensor | None = None
         if at is not None:
             self.given, self.call, given_h = _tap(model, x, at)
@@ -76,9 +76,9 @@ class ModelView:
             out = self.call(x.to(self.dtype).reshape(len(x), *self.shape))
         return self._outputs(out)
 
-    def parameters(self) -> list[nn.Parameter]:
-        """Those of the model that are trained, as far as it can be seen."""
-        return [p for module in self.modules for p in module.parameters() if p.requires_grad]
+    def parameters(self) -> list[Tensor]:
+        """What is trained of the model, as far as it can be seen."""
+        return self.weights if self.weights else weights_in(self.modules)
 
     def h_x(self) -> Tensor:
         if self.h_at_x is None:
