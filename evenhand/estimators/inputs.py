@@ -48,16 +48,17 @@ def check_frame(X: Any) -> None:
 
 def check_labels(y: Any, numeric: bool) -> None:
     """One target for each row, and none missing."""
-    shape = np.shape(y)
-    if len(shape) == 2 and shape[1] > 1:
+    labels: np.ndarray = np.asarray(y) if y is not None else np.empty(0)
+    shape = tuple(labels.shape)
+    if labels.ndim == 2 and shape[-1] > 1:
         kind = "Regressor" if numeric else "Classifier"
         raise ValueError(
             f"y should be a 1d array, one target for each row, got an array of shape {shape} instead; for several "
             f"targets use sklearn.multioutput.MultiOutput{kind}, which trains one model for each"
         )
-    labels = np.asarray(y) if y is not None else np.empty(0)
-    missing = sum(v is None or v != v for v in labels.ravel().tolist()) if labels.dtype == object else 0
-    if missing and not numeric:
+    words = labels.dtype == object and labels.ndim == 1 and not numeric
+    missing = sum(v is None or v is pd.NA or v != v for v in labels.tolist()) if words else 0
+    if missing:
         raise ValueError(f"y is missing in {missing} of {len(labels)} rows (None or NaN); drop these rows first")
 
 
