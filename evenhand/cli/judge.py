@@ -34,6 +34,10 @@ def audit(
         ),
     ] = None,
     columns: Annotated[str | None, typer.Option(help="The columns that the model takes, in its order.")] = None,
+    attributes: Annotated[
+        str | None, typer.Option(help="Another file with the sensitive columns: a row for each of DATA, in its order.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="The column that says who is who in DATA and --attributes.")] = None,
     eps: Annotated[float, typer.Option(min=0, help="Mean fair distance within which people count as similar.")] = 0.01,
     rows: Rows = 500,
     out: Annotated[Path | None, typer.Option(help="Write the worst-treated people to this CSV file.")] = None,
@@ -47,12 +51,16 @@ def audit(
 
     Example: evenhand audit mymodels:boosting people.csv --sensitive sex,race
 
+    Example: evenhand audit mymodels:boosting people.csv --attributes protected.csv --by id --sensitive sex
+
     Exit codes: 0 done, 2 a mistake in the data or the options.
     """  # fmt: skip
     from evenhand.cli.auditing import audited
     from evenhand.cli.models import open_model
+    from evenhand.tables.beside import with_columns_of
     from evenhand.tables.errors import find_columns
     from evenhand.text.files import text_model_file
+    from evenhand.workflow.foreign import Foreign
 
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
@@ -60,11 +68,17 @@ def audit(
         return judge_text_model(model, Path(table.file("a text model is judged on a file")), as_json)
 
     with Talk(quiet=as_json) as say:
-        frame = _some(table.read(say), rows, seed)
+        frame = table.read(say)
+        own = [str(name) for name in frame.columns]
+        if attributes is not None:
+            frame = with_columns_of(frame, table.beside(attributes), by)
+        frame = _some(frame, rows, seed)
         names = [str(name) for name in frame.columns]
         taken = tuple(find_columns(columns, names, "model")) if columns else None
         chosen = find_columns(sensitive, names, "sensitive columns") if sensitive else None
         opened = open_model(model, taken)
+        if attributes is not None and isinstance(opened, Foreign):
+            opened = opened.of_table(own)
         say(f"auditing {opened.name} on {len(frame):,} people")
         found = audited(opened, frame, chosen, proxy, eps, say)
     if out is not None:

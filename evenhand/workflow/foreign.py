@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,11 @@ class Foreign:
     def classes(self) -> list[Any] | None:
         found = getattr(self.model, "classes_", None)
         return None if found is None else list(np.asarray(found).tolist())
+
+    def of_table(self, names: Sequence[str]) -> Foreign:
+        """The same model, for a table with these columns: a model that does not say what it takes takes them all."""
+        says = self.given is not None or hasattr(self.model, "feature_names_in_")
+        return self if says else replace(self, given=tuple(names))
 
     def columns(self, frame: pd.DataFrame) -> list[str]:
         known = [str(name) for name in frame.columns]
