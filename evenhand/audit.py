@@ -337,4 +337,6 @@ def _differs(original: pd.Series, worst: pd.Series) -> NDArray[np.bool_]:
 
 
 def _show(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}" if abs(value) < 1e15 else f"{value:.4g}"
