@@ -47,7 +47,7 @@ class Judged:
 
     @classmethod
     def of(cls, model: Any) -> Judged:
-        preprocessing = None
+        model, preprocessing = getattr(model, "best_estimator_", model), None  # a search stands for what it chose
         if isinstance(model, Pipeline):
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
         metric, bounds = getattr(model, "fair_metric_", None), getattr(model, "bounds_", None)
@@ -206,13 +206,33 @@ def _black_box(model: Any) -> tuple[Callable[[Tensor], Tensor], bool]:
         )
 
     def outputs(x: Tensor) -> Tensor:
-        h = call(x.detach().to(torch.get_default_dtype()))
-        h = h.detach() if isinstance(h, Tensor) else torch.from_numpy(np.array(h, dtype=np.float64))
+        h = _called(call, x.detach())
+        h = h.detach() if isinstance(h, Tensor) else torch.from_numpy(_numbers(h))
         if h.shape[0] != x.shape[0]:
             raise ValueError(f"the model gave {tuple(h.shape)} for {x.shape[0]} rows; it must give one output a row")
         return _columns(h.to(device="cpu", dtype=torch.float64))
 
     return outputs, False
+
+
+def _called(call: Callable[[Tensor], Any], x: Tensor) -> Any:
+    """The function's answer to float64; one around a network of fewer digits is asked in those it has."""
+    try:
+        return call(x)
+    except RuntimeError:
+        if x.dtype == torch.get_default_dtype():
+            raise
+        return call(x.to(torch.get_default_dtype()))
+
+
+def _numbers(given: Any) -> NDArray[np.float64]:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"the model must give numbers, one or more a row; got {type(given).__name__} that are none. Of labels "
+            "nothing can be said but whether they change: give the scores or probabilities behind them"
+        ) from None
 
 
 def _trees(model: Any) -> TreeEnsemble | None:

@@ -130,7 +130,7 @@ def certify(
         _refuse_outside(model, x_held_out, bounds)
     alpha = 1 - confidence
     effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
-    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress, threshold)
+    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress)
     statement = Statement(prepared, eps, interval, threshold, per_person, progress)
     whole = hasattr(x_held_out, "__len__")
     order = shuffled(n, seed_of(x_held_out)) if whole else np.zeros(0, dtype=np.intp)
@@ -200,7 +200,6 @@ def _prepare(
     output_distance: OutputDistance | None,
     effort: _Effort,
     progress: Progress,
-    threshold: float | None = None,
 ) -> Prepared:
     check_statement(eps, 0.5)
     judged = Judged.of(model)
@@ -235,7 +234,6 @@ def _prepare(
         tune_rows=effort.tune_rows,
         steps=effort.tune_steps,
         rounds=effort.rounds,
-        threshold=threshold if threshold is not None else 0.0,
         start=start,
         lam_at_least=squares.minimise(eps).lam if eps > 0 else None,
         reached=lambda lam: torch.from_numpy(squares.gains(lam)),
