@@ -339,4 +339,5 @@ def _differs(original: pd.Series, worst: pd.Series) -> NDArray[np.bool_]:
 def _show(value: Any) -> str:
     if not isinstance(value, float | np.floating):
         return str(value)
-    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}" if abs(value) < 1e15 else f"{value:.4g}"
+    number = float(value)
+    return f"{number:.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"

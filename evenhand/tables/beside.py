@@ -43,4 +43,5 @@ def _found(frame: pd.DataFrame, other: pd.DataFrame, by: str) -> pd.DataFrame:
     absent = int((places < 0).sum())
     if absent:
         raise TableError(f"{absent:,} of {len(frame):,} people are not in the other table (by {by!r})")
-    return other.iloc[places]
+    found: pd.DataFrame = other.iloc[places]
+    return found

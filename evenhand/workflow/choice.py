@@ -87,7 +87,7 @@ def pick(
     else:
         row = max(known, key=lambda r: (r["accuracy"], -r["unfairness"]))
         why = (
-            f"no weight of fairness comes within {max_loss:g} of the best model without fairness, {best}; "
+            f"No weight of fairness comes within {max_loss:g} of the best model without fairness, {best}; "
             f"rho = {row['rho']:g} is the most accurate of the {len(table)} tried"
         )
     if len({r["kind"] for r in table}) > 1:
