@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
