@@ -36,7 +36,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         fair_metric: Metric = None,
-        rho: float = 1.0,
+        rho: float = 2.0,
         eps: float = 0.01,
         bounds: Any = "data",
         random_state: Any = None,
@@ -47,7 +47,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         smooth: float | None = None,
         versions: int = 1,
         reach: float = 2.0,
-        avoid: float = 2.0,
+        avoid: float = 0.0,
         search_every: int = 20,
         l2: float = 1.0,
         monotone: Any = None,
