@@ -46,7 +46,8 @@ class Judged:
     jumps: list[NDArray[np.float64]] | None = None  # of any model of trees: where its outputs may jump, by column
 
     @classmethod
-    def of(cls, model: Any) -> Judged:
+    def of(cls, model: Any, device: str | torch.device = "cpu") -> Judged:
+        """device: where a module runs; what is computed about its outputs stays on the CPU."""
         model, preprocessing = getattr(model, "best_estimator_", model), None  # a search stands for what it chose
         if isinstance(model, Pipeline):
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
@@ -56,21 +57,19 @@ class Judged:
         classes = getattr(model, "classes_", None)
         module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
         if isinstance(module, nn.Module):
-            wide = copy.deepcopy(module).to(device="cpu", dtype=torch.float64).eval()
+            wide = copy.deepcopy(module).to(device=device, dtype=torch.float64).eval()
             for parameter in wide.parameters():
                 parameter.requires_grad_(False)
-            outputs = lambda x: _columns(wide(x))  # noqa: E731
+            outputs = lambda x: _columns(wide(x.to(device)).to("cpu"))  # noqa: E731
             return cls(outputs, wide, classes, metric, bounds, preprocessing, False, classes is not None)
         ensemble = _trees(model)
         if ensemble is not None:
-            outputs = _logits(ensemble, classes is not None)
-            known = classes is not None
-            return cls(outputs, None, classes, metric, bounds, preprocessing, False, known, ensemble, ensemble.jumps())
+            votes, known = _votes(model), classes is not None
+            outputs = _voted(ensemble) if votes else _logits(ensemble, known)
+            return cls(outputs, None, classes, metric, bounds, preprocessing, votes, known, ensemble, ensemble.jumps())
         outputs, only_probabilities = _black_box(model)
         known = only_probabilities or classes is not None
-        return cls(
-            outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known, jumps=_jumps(model)
-        )
+        return cls(outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known)
 
     def distance(self, given: OutputDistance | None) -> Described:
         """The output distance to judge by: the given one, or the mean squared logits; of probabilities where the model
@@ -236,23 +235,22 @@ def _numbers(given: Any) -> NDArray[np.float64]:
 
 
 def _trees(model: Any) -> TreeEnsemble | None:
-    """The ensemble behind boosted trees. Forests, which average probabilities, stay black boxes."""
-    kind = type(model).__name__
-    if hasattr(model, "predict_proba") and kind.startswith(("RandomForest", "Extra", "DecisionTree")):
-        return None
+    """The ensemble behind boosted trees and forests."""
     try:
         return read_ensemble(model)
     except CannotRead:
         return None
 
 
-def _jumps(model: Any) -> list[NDArray[np.float64]] | None:
-    """Where the outputs of a forest may jump, though they are no sum of trees."""
-    try:
-        found = read_ensemble(model)
-    except CannotRead:
-        return None
-    return None if found is None else found.jumps()
+def _votes(model: Any) -> bool:
+    """Whether its trees vote with probabilities, as forests of classifiers do."""
+    kind = type(model).__name__
+    return hasattr(model, "predict_proba") and kind.startswith(("RandomForest", "Extra", "DecisionTree"))
+
+
+def _voted(ensemble: TreeEnsemble) -> Callable[[Tensor], Tensor]:
+    """Logarithms of the mean vote, as of every model that only gives probabilities."""
+    return lambda x: torch.from_numpy(np.log(np.clip(ensemble(x.detach().numpy()), 1e-300, 1.0)))
 
 
 def _logits(ensemble: TreeEnsemble, classifier: bool) -> Callable[[Tensor], Tensor]:

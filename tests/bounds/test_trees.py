@@ -105,7 +105,7 @@ def test_the_audit_finds_what_branch_and_bound_knows(leaves):
 def test_forests_are_searched_at_their_thresholds():
     forest = RandomForestClassifier(8, max_depth=4, random_state=0).fit(X, LABELS[2])
     judged = Judged.of(forest)
-    assert judged.ensemble is None
+    assert judged.only_probabilities
     own = np.concatenate([t.tree_.threshold[t.tree_.feature == 0] for t in forest.estimators_])
     assert judged.jumps[0].tolist() == sorted(set(own))
     blind = replace(judged, jumps=None)
