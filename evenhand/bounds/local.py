@@ -72,6 +72,7 @@ def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, goal: Tensor)
 def can_be_cut(problem: Problem) -> bool:
     """Whether pieces serve: d_X by column, one output, and few enough columns and ReLUs."""
     one = problem.layers[-1].bias.shape[0] == 1
+    one = one and not problem.smooth
     return problem.separable and one and problem.d <= MOST_COLUMNS and 0 < sum(problem.widths) <= MOST_RELUS
 
 

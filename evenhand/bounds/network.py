@@ -177,7 +177,7 @@ def _tuned_dual(
 ) -> Solver | None:
     """The quadratic dual, or None where it is too large or S > 0 cannot be had."""
     problem = normal.problem
-    if len(problem.free) + sum(problem.widths) > DUAL_SIZE:
+    if problem.smooth or len(problem.free) + sum(problem.widths) > DUAL_SIZE:
         return None
     try:
         tuned = tune(problem, x, max(eps, 1e-9), steps=steps, progress=progress)
@@ -283,7 +283,7 @@ class _Ranges:
         self.ceiling = output_range(problem)
         self.joint, self.start, self.hull = self.ceiling, None, None
         self.known: dict[float, float] = {}
-        if len(problem.free) + len(problem.pinned) + sum(problem.widths) <= DUAL_SIZE:
+        if not problem.smooth and len(problem.free) + len(problem.pinned) + sum(problem.widths) <= DUAL_SIZE:
             try:
                 self.hull = unpinned(problem)
                 joint = uniform_bound(self.hull, max(eps, 1e-9), steps=3 * steps)
@@ -331,7 +331,7 @@ def _change_within(problem: Problem, x: Tensor, eps: float, chunk: int = 64) -> 
 
 def _margin_layers(logits: list[Layer], own: int | None) -> list[Layer]:
     """The network whose outputs are the margins: the logit, the second minus the first, or ``own`` minus each other."""
-    weight, bias = logits[-1]
+    weight, bias = logits[-1].weight, logits[-1].bias
     k = bias.shape[0]
     if k == 1:
         return logits

@@ -206,8 +206,8 @@ def _prepare(
     judged = Judged.of(model)
     if judged.ensemble is not None or hasattr(model, "evenhand_bound"):
         return _prepare_own(model, judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
-    layers = affine_layers(judged.module if judged.module is not None else model)
     metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
+    layers = affine_layers(judged.module if judged.module is not None else model, metric.d)
     box = Box.of(bounds if bounds is not None else judged.bounds, layers[0].weight.shape[1])
     read = readout(distance, layers)
     problem = Problem(read.layers, metric, box)

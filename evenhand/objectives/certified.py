@@ -155,4 +155,4 @@ def _largest(value: Tensor, n: int, count: int) -> Tensor:
 
 def _frozen(problem: Problem) -> Problem:
     """The same problem with plain weights."""
-    return problem.with_layers([Layer(w.detach(), b.detach()) for w, b in problem.layers])
+    return problem.with_layers([layer.detached() for layer in problem.layers])
