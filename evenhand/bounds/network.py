@@ -25,11 +25,15 @@ from evenhand.bounds.quadratic_dual import Multipliers, fits
 from evenhand.bounds.solver import Solver
 from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 
-DUAL_SIZE = 600  # columns and ReLUs: beyond this the quadratic dual takes too long
+DUAL_SIZE = 3000  # columns and ReLUs: beyond this the quadratic dual takes too long
+FULL_SIZE = 1100  # beyond this it is tuned in fewer steps, which cost as the cube of the size
+FEWEST_STEPS = 20
+RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
 TRIED = 16  # tuning people on whom a lam is tried
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
+ON, MOST_STEPS = 1.7, 24  # and so on by this factor, as long as it helps
 CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
 
 Say = Callable[[str], None]
@@ -177,8 +181,10 @@ def _tuned_dual(
 ) -> Solver | None:
     """The quadratic dual, or None where it is too large or S > 0 cannot be had."""
     problem = normal.problem
-    if problem.smooth or len(problem.free) + sum(problem.widths) > DUAL_SIZE:
+    size = len(problem.free) + sum(problem.widths)
+    if problem.smooth or size > DUAL_SIZE:
         return None
+    steps = min(steps, max(FEWEST_STEPS, int(steps * (FULL_SIZE / size) ** 2)))
     try:
         tuned = tune(problem, x, max(eps, 1e-9), steps=steps, progress=progress)
         if start is not None and bool((normal.unit == 1).all()) and len(start.eta) == len(normal.neurons):
@@ -260,7 +266,8 @@ class _Chooser:
         return local
 
     def _upwards(self, local: Local, lowest: float) -> None:
-        for factor in STEPS_UP:
+        further = [STEPS_UP[-1] * ON**i for i in range(1, MOST_STEPS)]
+        for factor in (*STEPS_UP, *further):
             lam = factor * lowest
             objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
             if objective > 1.03 * self.least:
@@ -283,10 +290,13 @@ class _Ranges:
         self.ceiling = output_range(problem)
         self.joint, self.start, self.hull = self.ceiling, None, None
         self.known: dict[float, float] = {}
-        if not problem.smooth and len(problem.free) + len(problem.pinned) + sum(problem.widths) <= DUAL_SIZE:
+        size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
+        self.small = size <= RANGE_SIZE
+        if not problem.smooth and size <= DUAL_SIZE:
+            steps = 3 * steps if self.small else min(steps, int(steps * (FULL_SIZE / size) ** 2))
             try:
                 self.hull = unpinned(problem)
-                joint = uniform_bound(self.hull, max(eps, 1e-9), steps=3 * steps)
+                joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
                 self.known[float(joint.multipliers.lam)] = joint.value - float(joint.multipliers.lam) * max(eps, 1e-9)
             except (ValueError, LinAlgError, KeyboardInterrupt):
@@ -303,7 +313,7 @@ class _Ranges:
     def largest(self, lam: float) -> float:
         if lam not in self.known:
             self.known[lam] = self.ceiling
-            if self.hull is not None and self.start is not None:
+            if self.small and self.hull is not None and self.start is not None:
                 try:
                     value = uniform_bound(self.hull, 0.0, lam, self.start, steps=self.steps).value
                     self.known[lam] = min(value, self.ceiling)
