@@ -20,7 +20,7 @@ ROUNDING = 1e-14  # of the numbers that are added up
 
 @dataclass(frozen=True)
 class Kind:
-    """An activation f, Lipschitz continuous, with |f''| <= bend (f' may jump nowhere).
+    """An activation f with |f''| <= bend (f' may jump nowhere) and f' between the two ``slopes``.
 
     On each side beyond [-core, core] it is within ``error`` of a straight line.
     """
@@ -29,6 +29,7 @@ class Kind:
     f: Callable[[Tensor], Tensor]
     bend: float
     core: float
+    slopes: tuple[float, float] = (0.0, 1.0)
     error: float = 1e-15
 
     def lines(self, low: Tensor, high: Tensor) -> Lines:
@@ -61,14 +62,14 @@ class Lines:
 
 
 RELU = Kind("ReLU", torch.relu, math.inf, 0.0)
-IDENTITY = Kind("Identity", lambda z: z, 0.0, 0.0)
+IDENTITY = Kind("Identity", lambda z: z, 0.0, 0.0, (1.0, 1.0))
 TANH = Kind("Tanh", torch.tanh, 0.77, 20.0)
-SIGMOID = Kind("Sigmoid", torch.sigmoid, 0.0963, 40.0)
-GELU = Kind("GELU", F.gelu, 0.798, 12.0)
-GELU_TANH = Kind("GELU", lambda z: F.gelu(z, approximate="tanh"), 0.8, 12.0)
-SILU = Kind("SiLU", F.silu, 0.5001, 45.0)
-MISH = Kind("Mish", F.mish, 0.65, 45.0, 1e-8)
-SOFTPLUS = Kind("Softplus", F.softplus, 0.2501, 20.0, 3e-9)  # torch's is z beyond 20
+SIGMOID = Kind("Sigmoid", torch.sigmoid, 0.0963, 40.0, (0.0, 0.25))
+GELU = Kind("GELU", F.gelu, 0.798, 12.0, (-0.13, 1.13))
+GELU_TANH = Kind("GELU", lambda z: F.gelu(z, approximate="tanh"), 0.8, 12.0, (-0.13, 1.13))
+SILU = Kind("SiLU", F.silu, 0.5001, 45.0, (-0.1, 1.1))
+MISH = Kind("Mish", F.mish, 0.65, 45.0, (-0.113, 1.089), 1e-8)
+SOFTPLUS = Kind("Softplus", F.softplus, 0.2501, 20.0, error=3e-9)  # torch's is z beyond 20
 ELU = Kind("ELU", F.elu, 1.0001, 40.0)
 SOFTSIGN = Kind("Softsign", F.softsign, 2.0001, math.inf)
 
@@ -81,6 +82,15 @@ def activate(z: Tensor, after: Units | None) -> Tensor:
         return torch.relu(z)
     runs = z.split([count for _, count in after], dim=-1)
     return torch.cat([kind.f(part) for (kind, _), part in zip(after, runs, strict=True)], -1)
+
+
+def slopes(after: Units | None) -> tuple[Tensor, Tensor] | None:
+    """Between which two slopes each unit stays, (H,) each; None for ReLUs, of which more is known."""
+    if after is None:
+        return None
+    each = [torch.tensor([kind.slopes], dtype=torch.float64).expand(count, 2) for kind, count in after]
+    found = torch.cat(each)
+    return found[:, 0], found[:, 1]
 
 
 def lines(low: Tensor, high: Tensor, after: Units | None) -> Lines:

@@ -182,7 +182,7 @@ def _tuned_dual(
     """The quadratic dual, or None where it is too large or S > 0 cannot be had."""
     problem = normal.problem
     size = len(problem.free) + sum(problem.widths)
-    if problem.smooth or size > DUAL_SIZE:
+    if size > DUAL_SIZE:
         return None
     steps = min(steps, max(FEWEST_STEPS, int(steps * (FULL_SIZE / size) ** 2)))
     try:
@@ -292,7 +292,7 @@ class _Ranges:
         self.known: dict[float, float] = {}
         size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
         self.small = size <= RANGE_SIZE
-        if not problem.smooth and size <= DUAL_SIZE:
+        if size <= DUAL_SIZE:
             steps = 3 * steps if self.small else min(steps, int(steps * (FULL_SIZE / size) ** 2))
             try:
                 self.hull = unpinned(problem)

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from evenhand.bounds.activations import slopes
 from evenhand.bounds.layers import Layer, forward
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
@@ -37,8 +38,13 @@ class Problem(Geometry):
         return other
 
     @property
+    def slopes(self) -> list[tuple[Tensor, Tensor] | None]:
+        """Of each hidden layer, between which two slopes its units stay; None where they are ReLUs."""
+        return [slopes(layer.after) for layer in self.layers[:-1]]
+
+    @property
     def smooth(self) -> bool:
-        """Whether some activation is no ReLU, so that only linear bounds serve."""
+        """Whether some activation is no ReLU."""
         return any(layer.after is not None for layer in self.layers[:-1])
 
     @cached_property
