@@ -48,7 +48,9 @@ def differentiable_layers(model: object, d: int | None = None) -> list[Layer]:
         read = [parameter.shape[1] for parameter in model.parameters() if parameter.ndim == 2][:1]
         widths = dict.fromkeys([*read, *([d] if d is not None else [])])
         if not widths:
-            raise CannotCertify(f"{type(model).__name__} holds no Linear layer, so there is nothing to certify") from None
+            raise CannotCertify(
+                f"{type(model).__name__} holds no Linear layer, so there is nothing to certify"
+            ) from None
         for width in widths:
             try:
                 return traced_layers(model, width)

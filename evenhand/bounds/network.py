@@ -33,7 +33,8 @@ WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below t
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
 TRIED = 16  # tuning people on whom a lam is tried
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
-ON, MOST_STEPS = 1.7, 24  # and so on by this factor, as long as it helps
+HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
+ON, MOST_STEPS = 1.4, 24  # and so on by this factor
 CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
 
 Say = Callable[[str], None]
@@ -239,7 +240,7 @@ class _Chooser:
         lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
         lam = STEPS_UP[1] * lowest
         local = cut(self.problem, self.x, self.eps, lam, self.reached(lam), progress=self.progress)
-        self._upwards(local, lowest)
+        self._where_it_pays(local, lowest)
         return local
 
     def try_dual(self, dual: Solver | None, local: Local | None) -> Local:
@@ -264,6 +265,21 @@ class _Chooser:
                 if self._objective(lam, both) < WORTH * alone:
                     self._add(lam, both, solver, True)
         return local
+
+    def _where_it_pays(self, local: Local, lowest: float) -> None:
+        """Upwards from the lowest lam; where the bound is hopeless there, downwards from the lam at which it is best
+        without further cuts."""
+        few = self.x[:FEW]
+        at_lowest = self._objective(lowest, local.upper(few, lowest, self.reached(lowest)[:FEW])[0])
+        if at_lowest <= HOPELESS * (lowest * self.eps + float(self.reached(lowest).mean())):
+            return self._upwards(local, lowest)
+        lams = [lowest * ON**i for i in range(1, MOST_STEPS)]
+        quick = [self._objective(lam, local.quick(self.x[:TRIED], lam)) for lam in lams]
+        best = min(range(len(lams)), key=lambda i: quick[i])
+        for lam in reversed(lams[: best + 1]):
+            objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
+            if objective > 1.03 * self.least:
+                break  # convex in lam
 
     def _upwards(self, local: Local, lowest: float) -> None:
         further = [STEPS_UP[-1] * ON**i for i in range(1, MOST_STEPS)]

@@ -89,8 +89,9 @@ def certify(
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
 
-    model: an estimator of ours, a Pipeline that ends in one, or an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d,
-    Identity and Flatten layers. x_held_out: people drawn independently, not used for training or tuning. x_tune: other
+    model: an estimator of ours, a linear model or perceptron of scikit-learn, boosted trees, a Pipeline that ends in
+    one, or any nn.Module of affine layers and activations (ReLU and its relatives, GELU, tanh, sigmoid and other smooth
+    ones), residual additions included. x_held_out: people drawn independently, not used for training or tuning. x_tune: other
     people, on whom the multipliers are chosen; without it a fifth of the held-out rows, drawn at random, is used for
     that and for nothing else. The order of the rows does not matter. bounds: (low, high) or a Box; every held-out row
     must lie inside. ``Variations`` in place of the rows ask for the exact worst case over these finite sets, for any

@@ -27,7 +27,7 @@ TRIED = 4  # cells of each person whose bound is worked out in full
 class CertifiedRegularizer(nn.Module):
     """An upper bound of R(h) on the batch, to be added to a loss: ``loss + rho_c * certified(model, x)``.
 
-    model: an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten layers. The multipliers of the
+    model: any network that ``certify`` takes, of any depth. The multipliers of the
     bound are parameters of this module: give them to the optimiser, with a step of about 0.05. Where a step of the
     weights leaves S > 0, they are raised until it holds again, so that the value is always a true upper bound.
     """

@@ -21,7 +21,9 @@ def test_lines_hold_at_every_point(kind):
     low, high = intervals(600, 0)
     found = lines(low, high, ((kind, len(low)),))
     share = torch.linspace(0, 1, 2001, dtype=torch.float64)[:, None]
-    z = torch.cat([low + (high - low) * share, torch.linspace(-8, 8, 801, dtype=torch.float64)[:, None].clamp(low, high)])
+    z = torch.cat(
+        [low + (high - low) * share, torch.linspace(-8, 8, 801, dtype=torch.float64)[:, None].clamp(low, high)]
+    )
     value, slack = kind.f(z), 1e-12 * (1 + z.abs())
     assert bool((value <= found.slope * z + found.offset + slack).all())
     assert bool((value >= found.under * z + found.floor - slack).all())

@@ -159,7 +159,9 @@ def test_what_is_never_negative_is_carried_once():
     assert [layer.bias.shape[0] for layer in layers[:-1]] == [4 + 8, 4 + 4 + 8]  # x as a pair, relu's output alone
 
 
-@pytest.mark.parametrize(("kind", "name"), [(Attention, "softmax|product"), (Depends, "depend"), (NotTorchs, "LayerNorm")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Attention, "softmax|product"), (Depends, "depend"), (NotTorchs, "LayerNorm")]
+)
 def test_what_cannot_be_followed_is_named(kind, name):
     with pytest.raises(CannotCertify, match=name) as refused:
         affine_layers(kind().double())
