@@ -8,6 +8,7 @@ in the results is not made again. One core; seconds are CPU seconds.
 """
 
 import argparse
+import itertools
 import time
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def case(widths: tuple[int, ...], k: int, n: int) -> tuple[nn.Sequential, torch.
     y = (score + 0.3 * torch.randn(len(x), generator=g, dtype=torch.float64) > score.mean()).long()
     torch.manual_seed(0)
     parts: list[nn.Module] = []
-    for i, (a, b) in enumerate(zip(widths, widths[1:])):
+    for i, (a, b) in enumerate(itertools.pairwise(widths)):
         parts += [nn.Linear(a, b)] + ([nn.ReLU()] if i < len(widths) - 2 else [])
     model = nn.Sequential(*parts)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=1e-4)

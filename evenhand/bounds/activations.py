@@ -6,6 +6,7 @@ that it follows outside of [-core, core]; that is enough for sound lines on ever
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,8 +81,13 @@ def activate(z: Tensor, after: Units | None) -> Tensor:
     """(..., H) -> (..., H); None is ReLU throughout."""
     if after is None:
         return torch.relu(z)
-    runs = z.split([count for _, count in after], dim=-1)
+    runs = _runs(z, after)
     return torch.cat([kind.f(part) for (kind, _), part in zip(after, runs, strict=True)], -1)
+
+
+def _runs(z: Tensor, after: Units) -> list[Tensor]:
+    ends = [0, *itertools.accumulate(count for _, count in after)]
+    return [z[..., start:end] for start, end in itertools.pairwise(ends)]
 
 
 def slopes(after: Units | None) -> tuple[Tensor, Tensor] | None:
@@ -98,9 +104,8 @@ def lines(low: Tensor, high: Tensor, after: Units | None) -> Lines:
     if after is None:
         slope, offset, under = relaxation(low, high)
         return Lines(slope, offset, under, None)
-    sizes = [count for _, count in after]
     found = []
-    for (kind, _), one, two in zip(after, low.split(sizes, -1), high.split(sizes, -1), strict=True):
+    for (kind, _), one, two in zip(after, _runs(low, after), _runs(high, after), strict=True):
         if kind is RELU:
             slope, offset, under = relaxation(one, two)
             found.append(Lines(slope, offset, under, torch.zeros_like(one)))

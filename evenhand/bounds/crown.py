@@ -81,7 +81,7 @@ def output_change(problem: Problem, x: Tensor, cells: Cells, radius: Tensor) -> 
 
 
 def _backward(problem: Problem, region: Region, c: Tensor, bounds: list[tuple[Tensor, Tensor]], layer: int) -> Tensor:
-    """Upper bound of c . z, z what enters activation ``layer`` (or the output), given bounds on what enters those before."""
+    """c . z, at most, z what enters activation ``layer`` (or the output), given bounds on what enters those before."""
     a, constant = c, torch.zeros(len(c), dtype=torch.float64)
     for i in range(layer, -1, -1):
         constant = constant + a @ problem.layers[i].bias

@@ -40,23 +40,25 @@ def differentiable_layers(model: object, d: int | None = None) -> list[Layer]:
     """
     try:
         return sequential_layers(model)
-    except CannotCertify as refused:
-        from evenhand.bounds.trace import traced_layers
-
+    except CannotCertify:
         if not isinstance(model, nn.Module):
             raise
-        read = [parameter.shape[1] for parameter in model.parameters() if parameter.ndim == 2][:1]
-        widths = dict.fromkeys([*read, *([d] if d is not None else [])])
-        if not widths:
-            raise CannotCertify(
-                f"{type(model).__name__} holds no Linear layer, so there is nothing to certify"
-            ) from None
-        for width in widths:
-            try:
-                return traced_layers(model, width)
-            except CannotCertify as error:
-                refused = error
-        raise refused
+    return _followed(model, d)
+
+
+def _followed(model: nn.Module, d: int | None) -> list[Layer]:
+    from evenhand.bounds.trace import traced_layers
+
+    read = [parameter.shape[1] for parameter in model.parameters() if parameter.ndim == 2][:1]
+    widths = list(dict.fromkeys([*read, *([d] if d is not None else [])]))
+    if not widths:
+        raise CannotCertify(f"{type(model).__name__} holds no Linear layer, so there is nothing to certify")
+    for width in widths[:-1]:
+        try:
+            return traced_layers(model, width)
+        except CannotCertify:
+            continue
+    return traced_layers(model, widths[-1])
 
 
 def sequential_layers(model: object) -> list[Layer]:

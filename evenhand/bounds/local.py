@@ -21,6 +21,7 @@ FEWEST_ROUNDS, RELU_ROUNDS = 4, 6000  # so many rounds times ReLUs; those behind
 DEEP = 12  # of them double the work
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
+MOST_PIECES = 1000
 PEOPLE = 24  # tuning people whose worst pieces are cut
 
 
@@ -100,13 +101,14 @@ def cut(
     eps: float,
     lam: float,
     reached: Tensor | None = None,
-    most: int = 1000,
+    most: int = MOST_PIECES,
+    start: Pieces | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Local:
     """At most so many pieces that hold the bound of tuning people down at lam. reached (n,): what their r_lam is known
-    to be at least. Ctrl-C ends the cutting; whatever there is by then is sound."""
+    to be at least; start: pieces to cut further. Ctrl-C ends the cutting; whatever there is by then is sound."""
     x = x[:PEOPLE]
-    pieces, slack = whole(problem), SLACK * lam * eps
+    pieces, slack = whole(problem) if start is None else start, SLACK * lam * eps
     near, inner, _ = around(problem, x, lam)
     goal = (near if reached is None else torch.maximum(near, reached[:PEOPLE])) + slack
     views = _views(problem, x, lam, inner, goal)

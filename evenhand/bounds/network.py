@@ -18,7 +18,7 @@ from evenhand.bounds.bound import Bracket
 from evenhand.bounds.branch import bracket
 from evenhand.bounds.crown import output_change, output_range
 from evenhand.bounds.layers import Layer, forward
-from evenhand.bounds.local import Local, can_be_cut, cut, shells_lam
+from evenhand.bounds.local import MOST_PIECES, Local, can_be_cut, cut, shells_lam
 from evenhand.bounds.normal import Normal, normalised
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, fits
@@ -34,6 +34,8 @@ CLOSE = 1.05  # times what was reached from below: no other kind of bound is tri
 TRIED = 16  # tuning people on whom a lam is tried
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
 HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
+STEP_DOWN = 1.2
+FIRST_PIECES = 300  # after so many it is seen whether it is hopeless
 ON, MOST_STEPS = 1.4, 24  # and so on by this factor
 CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
 
@@ -238,10 +240,25 @@ class _Chooser:
 
     def try_local(self) -> Local:
         lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
-        lam = STEPS_UP[1] * lowest
-        local = cut(self.problem, self.x, self.eps, lam, self.reached(lam), progress=self.progress)
-        self._where_it_pays(local, lowest)
+        local = self._cut(STEPS_UP[1] * lowest, FIRST_PIECES)
+        few, reached = self.x[:FEW], self.reached(lowest)
+        at_lowest = self._objective(lowest, local.upper(few, lowest, reached[:FEW])[0])
+        if at_lowest <= HOPELESS * (lowest * self.eps + float(reached.mean())):
+            local = self._cut(STEPS_UP[1] * lowest, MOST_PIECES, local)
+            self._upwards(local, lowest)
+        else:  # the pieces are for the lam at which something can be had
+            local = self._cut(self._best_as_it_is(local, lowest) / 2, MOST_PIECES, local)
+            self._downwards(local, self._best_as_it_is(local, lowest))
         return local
+
+    def _cut(self, lam: float, most: int, start: Local | None = None) -> Local:
+        pieces = None if start is None else start.pieces
+        return cut(self.problem, self.x, self.eps, lam, self.reached(lam), most, pieces, self.progress)
+
+    def _best_as_it_is(self, local: Local, lowest: float) -> float:
+        """The lam that is best without further cuts."""
+        lams = [lowest * ON**i for i in range(MOST_STEPS)]
+        return min(lams, key=lambda lam: self._objective(lam, local.quick(self.x[:TRIED], lam)))
 
     def try_dual(self, dual: Solver | None, local: Local | None) -> Local:
         """The dual alone and with the local bound; where neither is to be had, shells alone."""
@@ -266,20 +283,12 @@ class _Chooser:
                     self._add(lam, both, solver, True)
         return local
 
-    def _where_it_pays(self, local: Local, lowest: float) -> None:
-        """Upwards from the lowest lam; where the bound is hopeless there, downwards from the lam at which it is best
-        without further cuts."""
-        few = self.x[:FEW]
-        at_lowest = self._objective(lowest, local.upper(few, lowest, self.reached(lowest)[:FEW])[0])
-        if at_lowest <= HOPELESS * (lowest * self.eps + float(self.reached(lowest).mean())):
-            return self._upwards(local, lowest)
-        lams = [lowest * ON**i for i in range(1, MOST_STEPS)]
-        quick = [self._objective(lam, local.quick(self.x[:TRIED], lam)) for lam in lams]
-        best = min(range(len(lams)), key=lambda i: quick[i])
-        for lam in reversed(lams[: best + 1]):
+    def _downwards(self, local: Local, lam: float) -> None:
+        for _ in range(MOST_STEPS):
             objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
             if objective > 1.03 * self.least:
                 break  # convex in lam
+            lam = lam / STEP_DOWN
 
     def _upwards(self, local: Local, lowest: float) -> None:
         further = [STEPS_UP[-1] * ON**i for i in range(1, MOST_STEPS)]

@@ -60,9 +60,10 @@ def start_multipliers(problem: Problem) -> Multipliers:
     eta: list[Tensor] = []
     for width, layer, known in reversed(list(zip(problem.widths, layers[:-1], problem.slopes, strict=True))):
         eta.insert(0, torch.full((width,), 2 * total + 1e-12, dtype=torch.float64))
-        steep = (
-            1.0 if known is None else float(((known[0] + known[1]).square() + 2 * (known[0] * known[1]).abs()).max())
-        )
+        steep = 1.0
+        if known is not None:
+            low, high = known
+            steep = float(((low + high).square() + 2 * (low * high).abs()).max())
         total = 2 * total * steep * torch.linalg.matrix_norm(layer.weight.detach(), 2).item() ** 2
     lam = torch.tensor(3 * total + 1e-6, dtype=torch.float64)
     gam = torch.full((problem.k,), 3 * total + 1e-8, dtype=torch.float64)

@@ -48,9 +48,8 @@ def readout(output_distance: OutputDistance, layers: list[Layer]) -> Readout:
         )
     last = layers[-1]
     change = about.reading.change
-    return Readout(
-        [*layers[:-1], Layer(change(last.weight), change(last.bias))], about.name, about.largest, about.reading.up
-    )
+    changed = Layer(change(last.weight), change(last.bias))
+    return Readout([*layers[:-1], changed], about.name, about.largest, about.reading.up)
 
 
 def squared_readout(output_distance: OutputDistance, k: int, classifier: bool) -> tuple[Readout, float]:

@@ -109,8 +109,8 @@ FUNCTIONS: dict[Any, tuple[tuple[str, ...], Callable[..., Sum | None]]] = {
     "prelu": (("weight",), lambda weight: _leaky(weight)),
     "relu6": ((), lambda: _between(0.0, 6.0)),
     "hardtanh": (("min_val", "max_val"), lambda min_val=-1.0, max_val=1.0: _between(min_val, max_val)),
-    "clamp": (("min", "max"), lambda min=None, max=None: _between(min, max)),  # noqa: A006
-    "clip": (("min", "max"), lambda min=None, max=None: _between(min, max)),  # noqa: A006
+    "clamp": (("min", "max"), lambda min=None, max=None: _between(min, max)),
+    "clip": (("min", "max"), lambda min=None, max=None: _between(min, max)),
     "hardsigmoid": ((), lambda: _SIX),
     "abs": ((), lambda: _ABS),
     "tanh": ((), lambda: _one(TANH)),

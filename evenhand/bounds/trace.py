@@ -144,7 +144,7 @@ class _Walk:
         shape = (_People(), *self.values[first].rows.shape[1:])
         if node.target == "size":
             which = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-            return shape if which is None else shape[which]  # type: ignore[call-overload]
+            return shape[which] if isinstance(which, int) else shape
         if node.target is getattr and node.args[1] == "shape":
             return shape
         return len(shape) if node.target == "dim" else None
@@ -202,9 +202,10 @@ class _Walk:
         if isinstance(part, NORMS):
             if part.running_mean is None or part.running_var is None:
                 raise CannotCertify("a BatchNorm without running statistics has no fixed function; track them")
-            fixed = (wide(part.running_mean), wide(part.running_var))
-            slopes = (wide(part.weight), wide(part.bias)) if part.affine else (None, None)
-            return self._applied(node, lambda rows: F.batch_norm(rows, *fixed, *slopes, False, 0.0, part.eps))
+            mean, var = wide(part.running_mean), wide(part.running_var)
+            affine = (wide(part.weight), wide(part.bias)) if part.affine else None
+            scale, shift = affine if affine is not None else (None, None)
+            return self._applied(node, lambda rows: F.batch_norm(rows, mean, var, scale, shift, False, 0.0, part.eps))
         if isinstance(part, AFFINE_MODULES):
             own = {name: wide(value) for name, value in part.named_parameters()}
             return self._applied(node, lambda rows: functional_call(part, own, (rows,)))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from evenhand.bounds.branch import default_cells
-from evenhand.bounds.layers import Layer, differentiable_layers
+from evenhand.bounds.layers import differentiable_layers
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, curvature, make_rows, start_multipliers
 from evenhand.bounds.readout import readout
