@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evenhand.bounds.partition import Pieces, Refinement, Views, split, whole
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.shells import radii, refined, shell_values
+from evenhand.bounds.shells import radii, shell_values
 
 NEAR = 1.2  # shells are trusted as long as they stay within this factor of the innermost ones
 INNERMOST = 2
@@ -43,13 +43,9 @@ class Local:
 
     def _upper(self, x: Tensor, lam: float, reached: Tensor) -> tuple[Tensor, Tensor]:
         near, inner, alone = around(self.problem, x, lam)
-        if self.pieces is None:
-            rows = (alone > ENOUGH * reached).nonzero()[:, 0]
-            alone[rows] = torch.minimum(alone[rows], refined(self.problem, x[rows], lam, ENOUGH * reached[rows]))
-            return self._rounded(x, alone), x.clone()
         goal, points = torch.maximum(near, reached) + self.slack, x.clone()
         rows = (alone > ENOUGH * goal).nonzero()[:, 0]
-        if len(rows):
+        if self.pieces is not None and len(rows):
             views = _views(self.problem, x[rows], lam, inner[rows], goal[rows])
             far, points[rows] = Refinement(self.problem.layers, self.pieces).upper(views, self._rounds, WORST)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))

@@ -16,7 +16,6 @@ from evenhand.bounds.activations import relaxation
 from evenhand.bounds.chords import Sights, worst
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.ranks import rank_of
 
 AT_ONCE = 16  # people
 CLOSER = 10  # rounds of a closer look at a person's worst pieces
@@ -260,7 +259,7 @@ class Refinement:
         seen = torch.zeros_like(piece, dtype=torch.bool)
         done = values.masked_fill(values > views.enough[:, None], 0.0).amax(1).clamp(min=0)  # what needs no work
         for left in range(rounds, 0, -1):
-            worst_ones = rank_of(person, value, n) < at_once
+            worst_ones = _rank(person, value, n) < at_once
             chosen = worst_ones & (self.pieces.relu_loss[piece].amax(1) > 0) & (left > 1)
             closer = worst_ones & ~chosen & ~seen
             if not bool(closer.any() or chosen.any()):
@@ -278,7 +277,7 @@ class Refinement:
             done = done.scatter_reduce(0, person[~still], value[~still], "amax")
             person, piece, value, seen, move = person[still], piece[still], value[still], seen[still], move[still]
         point = views.x.clone()
-        top = rank_of(person, value, n) == 0
+        top = _rank(person, value, n) == 0
         point[person[top]] += move[top]
         return done.scatter_reduce(0, person, value, "amax"), point
 
@@ -301,6 +300,16 @@ class Refinement:
             self.children[q] = []
         for i, parent in enumerate(new.parent.tolist()):
             self.children[fresh[parent]].append(start + i)
+
+
+def _rank(person: Tensor, value: Tensor, n: int) -> Tensor:
+    """Of each entry among its person's, the largest value first."""
+    order = torch.argsort(value, descending=True, stable=True)
+    order = order[torch.argsort(person[order], stable=True)]
+    first = torch.searchsorted(person[order].contiguous(), torch.arange(n))
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order)) - first[person[order]]
+    return rank
 
 
 def split(layers: list[Layer], pieces: Pieces) -> Pieces:
