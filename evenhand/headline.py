@@ -149,13 +149,13 @@ class Headline:
         self._moved.add(torch.where(allowed, moved, torch.zeros_like(moved)).amax(1).numpy())
         self._movable.add(torch.where(most, moved, torch.zeros_like(moved)).amax(1).numpy())
 
-    def add_bounded(self, x: Tensor, h: Tensor, decided: Tensor, low: Tensor, high: Tensor) -> None:
-        """The same with bounds from above: whether a decision is proved to stand, and where the score can be."""
+    def add_bounded(self, x: Tensor, h: Tensor, low: Tensor, high: Tensor) -> None:
+        """The same with bounds from above: the score of everybody similar lies between low and high, (n,) each."""
         self.strangers.add(h[:, 0], x)
         turned, moved = self._decisions(h).any(1).numpy(), self._moves(h).amax(1).numpy()
         rank = self._rank(scores(h[:, 0]))
         reach = np.maximum(self._rank(high) - rank, rank - self._rank(low))
-        self._count(turned, ~decided.numpy() | turned)
+        self._count(turned, ~stands(h[:, 0], low, high, self.threshold).numpy() | turned)
         self._moved.add(moved)
         self._movable.add(np.maximum(reach, moved))
 
@@ -223,6 +223,14 @@ class Headline:
         most = max(self.strangers.upper(STRANGERS_PART * alpha, interval, largest), mean)
         top = upper / least if least > 0 else math.inf
         return Bracketed(r_low / mean, r_high / mean, lower / most if most > 0 else 0.0, top)
+
+
+def stands(h: Tensor, low: Tensor, high: Tensor, threshold: float | None) -> Tensor:
+    """Whose decision stays the same wherever the score is between low and high: outputs (n, K) -> (n,) bool."""
+    if h.shape[-1] > 2:
+        return low > 0  # the score is how far the person's own class is ahead
+    at = 0.0 if threshold is None else threshold
+    return torch.where(scores(h) > at, low > at, high <= at)
 
 
 def percent(share: float) -> str:

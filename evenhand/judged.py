@@ -47,7 +47,7 @@ class Judged:
 
     @classmethod
     def of(cls, model: Any) -> Judged:
-        preprocessing = None
+        model, preprocessing = getattr(model, "best_estimator_", model), None  # a search stands for what it chose
         if isinstance(model, Pipeline):
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
         metric, bounds = getattr(model, "fair_metric_", None), getattr(model, "bounds_", None)
@@ -63,14 +63,12 @@ class Judged:
             return cls(outputs, wide, classes, metric, bounds, preprocessing, False, classes is not None)
         ensemble = _trees(model)
         if ensemble is not None:
-            outputs = _logits(ensemble, classes is not None)
-            known = classes is not None
-            return cls(outputs, None, classes, metric, bounds, preprocessing, False, known, ensemble, ensemble.jumps())
+            votes, known = _votes(model), classes is not None
+            outputs = _voted(ensemble) if votes else _logits(ensemble, known)
+            return cls(outputs, None, classes, metric, bounds, preprocessing, votes, known, ensemble, ensemble.jumps())
         outputs, only_probabilities = _black_box(model)
         known = only_probabilities or classes is not None
-        return cls(
-            outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known, jumps=_jumps(model)
-        )
+        return cls(outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known)
 
     def distance(self, given: OutputDistance | None) -> Described:
         """The output distance to judge by: the given one, or the mean squared logits; of probabilities where the model
@@ -206,8 +204,8 @@ def _black_box(model: Any) -> tuple[Callable[[Tensor], Tensor], bool]:
         )
 
     def outputs(x: Tensor) -> Tensor:
-        h = call(x.detach().to(torch.get_default_dtype()))
-        h = h.detach() if isinstance(h, Tensor) else torch.from_numpy(np.array(h, dtype=np.float64))
+        h = _called(call, x.detach())
+        h = h.detach() if isinstance(h, Tensor) else torch.from_numpy(_numbers(h))
         if h.shape[0] != x.shape[0]:
             raise ValueError(f"the model gave {tuple(h.shape)} for {x.shape[0]} rows; it must give one output a row")
         return _columns(h.to(device="cpu", dtype=torch.float64))
@@ -215,24 +213,43 @@ def _black_box(model: Any) -> tuple[Callable[[Tensor], Tensor], bool]:
     return outputs, False
 
 
+def _called(call: Callable[[Tensor], Any], x: Tensor) -> Any:
+    """The function's answer to float64; one around a network of fewer digits is asked in those it has."""
+    try:
+        return call(x)
+    except RuntimeError:
+        if x.dtype == torch.get_default_dtype():
+            raise
+        return call(x.to(torch.get_default_dtype()))
+
+
+def _numbers(given: Any) -> NDArray[np.float64]:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"the model must give numbers, one or more a row; got {type(given).__name__} that are none. Of labels "
+            "nothing can be said but whether they change: give the scores or probabilities behind them"
+        ) from None
+
+
 def _trees(model: Any) -> TreeEnsemble | None:
-    """The ensemble behind boosted trees. Forests, which average probabilities, stay black boxes."""
-    kind = type(model).__name__
-    if hasattr(model, "predict_proba") and kind.startswith(("RandomForest", "Extra", "DecisionTree")):
-        return None
+    """The ensemble behind boosted trees and forests."""
     try:
         return read_ensemble(model)
     except CannotRead:
         return None
 
 
-def _jumps(model: Any) -> list[NDArray[np.float64]] | None:
-    """Where the outputs of a forest may jump, though they are no sum of trees."""
-    try:
-        found = read_ensemble(model)
-    except CannotRead:
-        return None
-    return None if found is None else found.jumps()
+def _votes(model: Any) -> bool:
+    """Whether its trees vote with probabilities, as forests of classifiers do."""
+    kind = type(model).__name__
+    return hasattr(model, "predict_proba") and kind.startswith(("RandomForest", "Extra", "DecisionTree"))
+
+
+def _voted(ensemble: TreeEnsemble) -> Callable[[Tensor], Tensor]:
+    """Logarithms of the mean vote, as of every model that only gives probabilities."""
+    return lambda x: torch.from_numpy(np.log(np.clip(ensemble(x.detach().numpy()), 1e-300, 1.0)))
 
 
 def _logits(ensemble: TreeEnsemble, classifier: bool) -> Callable[[Tensor], Tensor]:

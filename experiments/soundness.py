@@ -27,7 +27,7 @@ import torch
 from certify_adult import EPS, RESULTS, fitted, setting
 from torch import Tensor, nn
 
-from evenhand.bounds.layers import affine_layers
+from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import NetworkBound
 from evenhand.bounds.normal import normalised
 from evenhand.bounds.problem import Problem
@@ -36,6 +36,7 @@ from evenhand.certify.certify import certify
 from evenhand.datasets import adult
 from evenhand.domain import Box
 from evenhand.fair_metrics import FairMetric
+from evenhand.headline import stands
 from evenhand.output_distances import mean_squared_logits
 from evenhand.search.attack import Attack
 from evenhand.search.thorough import candidates
@@ -202,9 +203,9 @@ def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
         case.model, case.x.numpy(), case.metric, case.eps, case.box, case.x_tune.numpy(), distinct_people=True
     )
     rbar = torch.from_numpy(cert.each_high) - cert.lam * case.eps
-    local = NetworkBound(problem, normalised(problem), layers, 0.0, 0, 0, 0, 0, (0, 0), 0, None, None)
-    near, decided = local.near(case.x, case.eps), local.decided(case.x, case.eps)
-    low, high = local.score_range(case.x, case.eps)
+    local = NetworkBound(problem, normalised(problem), layers, 0, 0, 0, 0, (0, 0), 0, None, None)
+    near, (low, high) = local.near(case.x, case.eps), local.score_range(case.x, case.eps)
+    decided = stands(forward(layers, case.x), low, high, 0.0)
     rows = []
     for kind, points in others(case, problem, cert.lam, torch.Generator().manual_seed(seed)).items():
         gain = problem.gain(case.x[:, None], points, cert.lam)

@@ -4,11 +4,14 @@
 
 Plain and fair ensembles of two sizes on a made table, and on Adult. The bound is built on tuning people; then each of
 other people is compared with possible people anywhere, near by, along the free directions and across thresholds. Above
-the bound: d_Y - lam * d_X > upper, or d_Y > the bound of everybody within eps. Seconds are CPU seconds of one core.
+the bound: d_Y - lam * d_X > upper, or d_Y > the bound of everybody within eps. r_low is the
+dual value over all lam of the worst people that were found. Seconds are CPU seconds of one core for building the bound
+and for bounding r_lam and the neighbours of each person.
 """
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ from trees_fair import RESULTS, TABLES, plain
 
 from evenhand import SenSeIBoostingClassifier
 from evenhand.bounds.trees import bound_trees
+from evenhand.dual.pool import Pool
 from evenhand.ensembles.read import read_ensemble
 from evenhand.estimators.boosting import possible_people
 from evenhand.fair_metrics import from_classifier
@@ -61,6 +65,15 @@ def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int)
     bound = bound_trees(ensemble, geometry, x[-32:], EPS, 0.25)
     found, close = bound.upper(x[:people]), bound.near(x[:people], EPS).numpy()
     seconds = time.process_time() - began
+    reached_y, reached_x, at_x = [], [], ensemble(x[:people].numpy())
+    for factor in (1.0, 0.8, 0.65, 0.5):  # what is reached, whatever lam the bound was built for
+        witness = (
+            found if factor == 1.0 else replace(bound.at(factor * bound.lam), boxes=200).upper(x[:people])
+        ).witness
+        reached_y.append(0.25 * ((ensemble(witness.numpy()) - at_x) ** 2).sum(1))
+        reached_x.append(geometry.d_x(witness - x[:people]).numpy())
+    pool = Pool()
+    pool.add(np.column_stack(reached_y), np.column_stack(reached_x))
     above, each = 0, max(pairs // people, 1)
     for i in range(people):
         own = x[i].numpy()
@@ -69,7 +82,7 @@ def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int)
         d_x = geometry.d_x(torch.from_numpy(other - own)).numpy()
         above += int((d_y - bound.lam * d_x > float(found.upper[i]) + 1e-9).sum())
         above += int((d_y > close[i] + 1e-9)[d_x <= EPS].sum()) + int((d_y > bound.everywhere + 1e-9)[d_x <= EPS].sum())
-    low, high = (bound.lam * EPS + float(side.mean()) for side in (found.lower, found.upper))
+    low, high = pool.minimise(EPS).value, bound.lam * EPS + float(found.upper.mean())
     return {
         "table": table, "model": kind, "trees": trees, "leaves": leaves, "people": people, "pairs": each * people,
         "above": above, "r_low": low, "r_high": high, "gap": high / low, "seconds": round(seconds, 1),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evenhand.dual.confidence import betting_upper, empirical_bernstein_upper, hoeffding_upper
-from evenhand.headline import PLACED, STRANGERS, Bracketed, Headline, Strangers, percent
+from evenhand.headline import PLACED, STRANGERS, Bracketed, Headline, Strangers, percent, stands
 from evenhand.output_distances import mean_squared_logits, squared_error, total_variation
 
 
@@ -94,10 +94,19 @@ def test_bounds_from_above_are_never_below_what_was_found():
     h = torch.stack([torch.zeros(2, 2), torch.tensor([[1.5, -0.5], [6.5, 6.5]])], 2).double()
     headline = Headline(mean_squared_logits, tuning, 0.0)
     low, high = torch.tensor([1.4, 2.5]).double(), torch.tensor([1.6, 8.5]).double()
-    headline.add_bounded(torch.zeros(2, 2).double(), h, torch.tensor([True, True]), low, high)
+    headline.add_bounded(torch.zeros(2, 2).double(), h, low, high)
     decisions, percentile = headline.decisions(0.05, 0.05), headline.percentile(0.05, 0.05, betting_upper)
     assert decisions.low == decisions.high == 0.5  # a witness refutes what a bound claims
     assert percentile.high == pytest.approx(100 * (2 + 4) / 20 / 2)
+
+
+def test_a_decision_stands_on_its_side_of_the_threshold():
+    score, low, high = (
+        torch.tensor(v).double() for v in ([1.0, 1.0, -1.0, -1.0], [0.6, 0.4, -2, -2], [2, 2, 0.5, 0.6])
+    )
+    for h in (score[:, None], torch.stack([-score / 2, score / 2], 1)):
+        assert stands(h, low, high, 0.5).tolist() == [True, False, True, False]
+    assert stands(torch.zeros(2, 3), torch.tensor([0.1, 0.0]), torch.ones(2), None).tolist() == [True, False]
 
 
 def test_relative_divides_and_is_undefined_when_strangers_are_alike():

@@ -6,6 +6,7 @@ import pytest
 import torch
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -91,6 +92,29 @@ def test_what_is_a_function_of_each_row():
 
     with pytest.raises(ValueError, match="other answers when asked again"):
         Judged.of(first_is_lucky).check_function(x)
+
+
+def test_functions_are_asked_in_float64_unless_their_network_has_fewer_digits():
+    x = torch.tensor([[1e9 + 1.0], [1e9 + 2.0]], dtype=torch.float64)
+    assert Judged.of(lambda rows: np.asarray(rows) - 1e9).outputs(x)[:, 0].tolist() == [1.0, 2.0]
+    net = nn.Linear(1, 2)
+    torch.testing.assert_close(Judged.of(lambda rows: net(rows)).outputs(x), net(x.float()).double())
+
+
+def test_labels_are_no_outputs():
+    with pytest.raises(TypeError, match=r"must give numbers, one or more a row; got ndarray that are none") as caught:
+        Judged.of(lambda rows: np.array(["divorced"] * len(rows))).outputs(torch.zeros(2, 1, dtype=torch.float64))
+    assert "divorced" not in str(caught.value)
+
+
+def test_a_search_stands_for_what_it_chose():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    search = GridSearchCV(pipeline, {"logisticregression__C": [0.1]}).fit(x, y)
+    ours, theirs = Judged.of(search), Judged.of(search.best_estimator_)
+    assert ours.module is not None
+    torch.testing.assert_close(ours.outputs(ours.encode(x)), theirs.outputs(theirs.encode(x)))
 
 
 def test_nonsense_is_refused():

@@ -38,6 +38,15 @@ def requirements(lowest: bool) -> list[str]:
     return [pinned(line) for line in stated] if lowest else stated
 
 
+def readers(lowest: bool) -> list[str]:
+    """What the tests of tables read files with, as the extra dev states it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    stated = [
+        line for line in project["optional-dependencies"]["dev"] if line.startswith(("pyarrow", "polars", "openpyxl"))
+    ]
+    return [pinned(line) for line in stated] if lowest else stated
+
+
 def pinned(requirement: str) -> str:
     """numpy>=1.26 -> numpy==1.26.*: the lowest of that line that pip can install."""
     name, version = requirement.split(">=")
@@ -56,7 +65,7 @@ def case(python: str, lowest: bool, folder: Path, tests: list[str]) -> dict[str,
     run([f"python{python}", "-m", "venv", str(folder)])
     inside = str(folder / "bin" / "python")
     pip = [inside, "-m", "pip", "--disable-pip-version-check", "install", "-q", "-c", str(ROOT / "constraints.txt")]
-    wanted = ["torch", *requirements(lowest), "pytest", "hypothesis", "pyarrow", "polars", "openpyxl"]
+    wanted = ["torch", *requirements(lowest), *readers(lowest), "pytest", "hypothesis"]
     installed = run([*pip, *wanted])
     if installed.returncode == 0:
         installed = run([*pip, "--no-deps", str(ROOT)])

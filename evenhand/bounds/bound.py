@@ -54,14 +54,11 @@ class Bound(Protocol):
     def near(self, x: Tensor, eps: float) -> Tensor:
         """sup of d_Y over x' in Dom with d_X(x, x') <= eps, at most: (n, d) -> (n,)."""
 
-    def decided(self, x: Tensor, eps: float) -> Tensor:
-        """Whether it is proved that no x' in Dom with d_X(x, x') <= eps gets another decision: (n, d) -> (n,) bool."""
-
     def score_range(self, x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         """Between which two numbers the score of every x' with d_X(x, x') <= eps lies: (n, d) -> (n,), (n,).
 
         The score is the logit (one output), the second logit minus the first (two), or the logit of the person's own
-        class minus the largest other one (more).
+        class minus the largest other one (more). Whose decision is proved to stand follows from it.
         """
 
 

@@ -51,7 +51,6 @@ class NetworkBound:
     problem: Problem
     normal: Normal
     logits: list[Layer]
-    threshold: float  # a score above it is a yes
     lam: float
     largest: float
     everywhere: float
@@ -95,13 +94,6 @@ class NetworkBound:
         low, high = _change_within(self.normal.problem, x / self.normal.unit, eps)
         return torch.maximum(low.square(), high.square()).sum(2).amax(1) * self.normal.scale**2
 
-    def decided(self, x: Tensor, eps: float) -> Tensor:
-        low, high = self.score_range(x, eps)
-        if self.logits[-1].bias.shape[0] > 2:
-            return low > 0
-        score = forward(_margin_layers(self.logits, None), x)[:, 0]
-        return torch.where(score > self.threshold, low > self.threshold, high <= self.threshold)
-
     def score_range(self, x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         if self.logits[-1].bias.shape[0] <= 2:
             return self._range(x, eps, None)
@@ -130,7 +122,6 @@ def bound_network(
     tune_rows: int = 40,
     steps: int = 120,
     rounds: int = 6,
-    threshold: float = 0.0,
     start: Multipliers | None = None,
     lam_at_least: float | None = None,
     reached: Callable[[float], Tensor] | None = None,
@@ -167,7 +158,6 @@ def bound_network(
         problem,
         normal,
         logits,
-        threshold,
         chosen.lam * square,
         largest * square,
         everywhere * square,

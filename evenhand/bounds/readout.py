@@ -69,3 +69,14 @@ def squared_readout(output_distance: OutputDistance, k: int, classifier: bool) -
             f"and, for two classes, absolute_probability; got {about!r}; audit() takes any"
         )
     return Readout([], about.name, about.largest, about.reading.up), scales[about]
+
+
+def voting_readout(output_distance: OutputDistance, k: int) -> Readout:
+    """The readout of a model whose k outputs are probabilities and that bounds their total variation itself."""
+    about = described(output_distance)
+    if about is not total_variation and not (about is absolute_probability and k == 2):
+        raise CannotCertify(
+            "upper bounds of models that vote with probabilities exist for total_variation and, for two classes, "
+            f"absolute_probability; got {about!r}; audit() takes any"
+        )
+    return Readout([], about.name, about.largest)

@@ -43,7 +43,6 @@ class TreeBound:
     largest: float
     everywhere: float
     scale: float
-    threshold: float = 0.0  # a score above it is a yes
     exact: bool = True  # Dom is the box that is searched; otherwise it lies inside, and what is found may not be in it
     boxes: int = 2000
     floor: float = 0.0  # a bracket this narrow is closed: a share of the mean on tuning people
@@ -68,13 +67,6 @@ class TreeBound:
     def near(self, x: Tensor, eps: float) -> Tensor:
         found = worst_case(self.ensemble, self.people, x.numpy(), radius=eps, scale=self.scale, boxes=self.boxes)
         return torch.from_numpy(found.upper)
-
-    def decided(self, x: Tensor, eps: float) -> Tensor:
-        low, high = self.score_range(x, eps)
-        if self.ensemble.outputs > 2:
-            return low > 0
-        score = torch.from_numpy(_scores(self.ensemble, x.numpy()))
-        return torch.where(score > self.threshold, low > self.threshold, high <= self.threshold)
 
     def score_range(self, x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         rows, k = x.numpy(), self.ensemble.outputs
@@ -102,27 +94,25 @@ class TreeBound:
         return worst_case(self.ensemble, self.people, x, radius=eps, weights=weights, boxes=self.boxes).upper
 
 
-def _scores(ensemble: TreeEnsemble, x: Array) -> Array:
-    h = ensemble(x)
-    return h[:, 0] if h.shape[1] == 1 else h[:, 1] - h[:, 0]
-
-
 def bound_trees(
     ensemble: TreeEnsemble, geometry: Geometry, x_tune: Tensor, eps: float, scale: float, boxes: int = 2000
 ) -> TreeBound:
     """Chooses lam on tuning people: the minimiser of their own dual, found from the branch and bound's witnesses."""
     arrays, rows = people(geometry), x_tune.numpy()
     d_y, d_x = np.zeros((len(rows), 1)), np.zeros((len(rows), 1))
-    at_x, lam = ensemble(rows), 1.0
+    at_x, lam, floor = ensemble(rows), 1.0, 0.0
     for round_ in range(6):
-        found = worst_case(ensemble, arrays, rows, lam=lam, scale=scale, boxes=min(boxes, 200), tolerance=0.05)
+        found = worst_case(
+            ensemble, arrays, rows, lam=lam, scale=scale, boxes=min(boxes, 200), tolerance=0.05, floor=floor
+        )
         move = found.witness - rows
         more_y = scale * ((ensemble(found.witness) - at_x) ** 2).sum(1)
         more_x = np.maximum(((move @ arrays.sigma) * move).sum(1), 0.0)
         d_y, d_x = np.column_stack([d_y, more_y]), np.column_stack([d_x, more_x])
         pool = Pool()
         pool.add(d_y, d_x)
-        best = pool.minimise(eps).lam
+        dual = pool.minimise(eps)
+        best, floor = dual.lam, 0.01 * dual.value
         lam = max(best, 1e-12) * (1.0 if round_ % 2 else 1.3)
     widest = 0.0
     for k in range(ensemble.outputs):
@@ -132,12 +122,14 @@ def bound_trees(
         ]
         widest += scale * float(ends[0] + ends[1]) ** 2
     exact = not isinstance(geometry.box, FreeBox)
-    trial = TreeBound(ensemble, arrays, best, widest, best * eps + widest, scale, exact=exact, boxes=boxes)
-    choices = []
-    for factor in (0.7, 1.0, 1.4, 2.0):
-        at = replace(trial, lam=best * factor, boxes=min(boxes, 500))
-        choices.append((at.lam * eps + float(at.upper(x_tune).upper.mean()), at.lam))
-    value, lam = min(choices)
+    trial = TreeBound(ensemble, arrays, best, widest, best * eps + widest, scale, exact=exact, boxes=boxes, floor=floor)
+    value, lam = np.inf, best
+    for factor in (4.0, 2.8, 2.0, 1.6, 1.3, 1.15, 1.0, 0.7):  # a large lam is soon closed; lam * eps + mean is convex
+        at = replace(trial, lam=best * factor, boxes=min(boxes, 1000))
+        tried = at.lam * eps + float(at.upper(x_tune).upper.mean())
+        if tried > value:
+            break
+        value, lam = tried, at.lam
     return replace(trial, lam=lam, everywhere=lam * eps + widest, floor=0.01 * value)
 
 

@@ -20,11 +20,12 @@ from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of, take
 from evenhand.bounds.bound import Bound, Bounding
+from evenhand.bounds.forests import bound_forest
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
-from evenhand.bounds.readout import readout, squared_readout
+from evenhand.bounds.readout import readout, squared_readout, voting_readout
 from evenhand.bounds.trees import bound_trees, suggestions
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
@@ -131,7 +132,7 @@ def certify(
         _refuse_outside(model, x_held_out, bounds)
     alpha = 1 - confidence
     effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
-    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress, threshold)
+    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress)
     statement = Statement(prepared, eps, interval, threshold, per_person, progress)
     whole = hasattr(x_held_out, "__len__")
     order = shuffled(n, seed_of(x_held_out)) if whole else np.zeros(0, dtype=np.intp)
@@ -201,7 +202,6 @@ def _prepare(
     output_distance: OutputDistance | None,
     effort: _Effort,
     progress: Progress,
-    threshold: float | None = None,
 ) -> Prepared:
     check_statement(eps, 0.5)
     judged = Judged.of(model)
@@ -236,7 +236,6 @@ def _prepare(
         tune_rows=effort.tune_rows,
         steps=effort.tune_steps,
         rounds=effort.rounds,
-        threshold=threshold if threshold is not None else 0.0,
         start=start,
         lam_at_least=squares.minimise(eps).lam if eps > 0 else None,
         reached=lambda lam: torch.from_numpy(squares.gains(lam)),
@@ -268,14 +267,21 @@ def _prepare_own(
     check_inside(box, x)
     x = x[torch.from_numpy(shuffled(len(x), 0))]
     outputs = ensemble.outputs if ensemble is not None else judged.outputs(x[:1]).shape[1]
-    read, scale = squared_readout(distance, outputs, judged.classes is not None)
+    votes = ensemble is not None and judged.only_probabilities
+    if votes:
+        read, scale = voting_readout(distance, outputs), 1.0
+    else:
+        read, scale = squared_readout(distance, outputs, judged.classes is not None)
     geometry, suggest = Geometry(metric, box), None
     if hasattr(model, "evenhand_bound"):
         judged.check_function(x)
         bound: Bound = model.evenhand_bound(geometry, x[: effort.tune_rows], eps, scale)
     else:
         assert ensemble is not None
-        bound = bound_trees(ensemble, geometry, x[: effort.tune_rows], eps, scale)
+        few = x[: effort.tune_rows]
+        bound = (
+            bound_forest(ensemble, geometry, few, eps) if votes else bound_trees(ensemble, geometry, few, eps, scale)
+        )
         suggest = suggestions(ensemble, geometry)
     attack = Attack(judged.outputs_for(distance), geometry, distance, False, x[:256], by_structure=suggest)
     return Prepared(judged, geometry, read, attack, bound, x, [bound.lam])

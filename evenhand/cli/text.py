@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from evenhand.workflow.folder import Folder
     from evenhand.workflow.texts import TextRun
 
-__all__ = ["judge_text_model", "predict_texts", "swaps", "train_text"]
+__all__ = ["judge_text_model", "predict_texts", "report_texts", "swaps", "train_text"]
 
 MODEL = "model.text"
 SHOWN = 40  # worst versions in the report
+_JSON = ("metrics", "certificate")
 
 
 def train_text(
@@ -57,8 +58,10 @@ def train_text(
         say(f"reading {data}")
         frame = read_table(data, separator=separator, decimal=decimal)
         task = text_task(frame, text, target, seed)
-        if task.left_out:
-            say(f"{task.left_out:,} rows left out: no text or no label")
+        if task.without_text:
+            say(f"{task.without_text:,} rows left out: no text")
+        if task.without_label:
+            say(f"{task.without_label:,} rows left out: no label ('none', 'NA' and such are read as missing)")
         chosen = swaps_named(swap, task.texts)
         options = {"text": text, "target": target, "swap": repr(chosen), "rho": rho, "seed": seed, "abuse": abuse}
         folder.open(fingerprint(frame[[text, target]], options), overwrite)
@@ -83,9 +86,34 @@ def write_run(folder: Folder, run: TextRun, made_by: dict[str, Any]) -> None:
     folder.write_json("metrics.json", {key: value for key, value in run.findings.items() if key != "certificate"})
     folder.write_json("certificate.json", run.findings["certificate"])
     folder.write_table("versions.csv", run.worst)
-    worst: list[Any] = run.worst.head(SHOWN).to_dict("records")
-    folder.write("report.html", render_texts(run.findings, worst, made_by).encode())
+    folder.write("report.html", render_texts(run.findings, _shown(run.worst), made_by).encode())
     folder.write_json("run.json", made_by)
+
+
+def report_texts(run: Path) -> bool:
+    """Write report.html of a run on texts again; False if the folder holds no such run."""
+    import json
+
+    import pandas as pd
+
+    from evenhand.report.texts import render_texts
+    from evenhand.workflow.folder import Folder
+
+    if not (run / MODEL).is_file():
+        return False
+    try:
+        read = {name: json.loads((run / f"{name}.json").read_text("utf-8")) for name in (*_JSON, "run")}
+        worst = pd.read_csv(run / "versions.csv", keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{run} is not a whole run of evenhand train --text: {error}") from None
+    findings = read["metrics"] | {"certificate": read["certificate"]}
+    Folder(run).write("report.html", render_texts(findings, _shown(worst), read["run"]).encode())
+    return True
+
+
+def _shown(worst: pd.DataFrame) -> list[Any]:
+    """The first lines of the worst versions, a text that is there twice only once."""
+    return list(worst.drop_duplicates(["text", "worst_version"]).head(SHOWN).to_dict("records"))
 
 
 def show(findings: dict[str, Any]) -> None:
@@ -117,6 +145,8 @@ def predict_texts(model: str | Path, data: Path, out: Path | None, as_json: bool
     opened = load_text(model)
     frame = read_table(data)
     texts = [str(value) for value in frame[_text_column(frame, opened.metadata_.get("text"))].fillna("")]
+    if missing := sum(not text.strip() for text in texts):
+        sys.stderr.write(f"{missing:,} of {len(texts):,} rows have no text; they are decided as empty ones\n")
     p = opened.predict_proba(texts)
     labels = opened.metadata_.get("labels", opened.classes_.tolist())
     table = pd.DataFrame({"prediction": [labels[k] for k in opened.predict(texts)]})
@@ -135,7 +165,7 @@ def judge_text_model(model: str | Path, data: Path, as_json: bool) -> None:
     """A text model on other texts: scores, rates by term and the certificate over the versions."""
     from evenhand.tables.read import read_table
     from evenhand.text import load_text, without_blind
-    from evenhand.workflow.texts import certificate_of, judge_texts, named_worst, text_task
+    from evenhand.workflow.texts import certificate_of, in_the_table, judge_texts, named_worst, text_task
 
     opened = load_text(model)
     frame = read_table(data)
@@ -147,11 +177,11 @@ def judge_text_model(model: str | Path, data: Path, as_json: bool) -> None:
         raise UserError("the model was trained with a swap of one's own, which its file does not hold")
     versions = opened.swaps(task.held_out)
     found = judge_texts(opened, task.held_out, task.y_held_out, versions, opened.swaps)
-    worst = found.pop("_worst")
+    worst = in_the_table(found.pop("_worst"), task)
     found.pop("_rates")
     seen, _ = without_blind(versions.map(opened.features_.transform))
     found["certificate"] = certificate_of(opened, seen, 0.95) | {"worst": named_worst(worst)}
-    found["worst"] = worst.head(SHOWN).to_dict("records")
+    found["worst"] = _shown(worst)
     if as_json:
         print_json(found)
         return

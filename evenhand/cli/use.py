@@ -102,9 +102,16 @@ def report(
 
     Example: evenhand report run
     """
+    from evenhand.cli.text import report_texts
     from evenhand.workflow import Folder
     from evenhand.workflow.output import write_report
 
+    if report_texts(run):
+        if as_json:
+            print_json({"report": str(run / "report.html")})
+        else:
+            sys.stdout.write(f"wrote {run / 'report.html'}\n")
+        return
     write_report(Folder(run))
     if as_json:
         print_json({"report": str(run / "report.html"), "model_card": str(run / "model_card.md")})

@@ -16,7 +16,7 @@ __all__ = ["left_because", "names_people"]
 
 # Words of many meanings: they count only where something says that they describe somebody.
 _VAGUE = frozenset(
-    ["black", "white", "straight", "old", "older", "young", "younger", "blind", "deaf", "teenage"] + ["paralyzed"]
+    ["black", "white", "straight", "old", "older", "young", "younger", "blind", "teenage"] + ["paralyzed"]
 )
 _JOINED_AFTER = frozenset(["friendly", "owned", "born", "led", "only", "hating", "bashing", "looking"])
 _JOINED_BEFORE = frozenset(["non", "anti", "pro", "ex", "openly", "so"])
@@ -36,7 +36,13 @@ _INSULTED = re.compile(
     re.IGNORECASE,
 )
 _INSULT_FOLLOWS = re.compile(
-    r"\s*(?:-\s*)?(?:ass|arse|fag|fags|faggot|faggots|homo|homos|lord|wad|tard|prick|cunt|shit)\b", re.I
+    r"\s*(?:-\s*)?(?:ass|arse|fag|fags|faggot|faggots|homo|homos|lord|wad|tard|prick|cunt|shit|retards?)\b", re.I
+)
+_LANGUAGES = frozenset(["chinese", "japanese"])
+_SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
+    r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
+    r"(?:fluent|written|said|means?|word) in|translat(?:e|es|ed|ion)|into|from)\s+"
+    r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$"
 )
 _SLURRED = frozenset(["gay", "gays", "queer", "queers", "homosexual", "lesbian", "retarded"])
 _WORD = re.compile(r"\s{0,2}[\"“'‘(]?([^\W\d_][\w’']*)")
@@ -74,14 +80,18 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "address"
     if re.match(r"[/_@=\\]\w|\.\w", after):
         return "address"
+    if plural and said == "Blacks" and re.search(r"\b(?:the|The) All $", before):
+        return "name"  # of a rugby team
     if token in ("old", "older", "younger") and re.search(
         r"(?:\b(?:years?|months?|weeks?|days?|yrs?|yr|y)[\s-]*|\d\s*)$", before, re.IGNORECASE
     ):
         return "age"
     if _idiom(before, after, token):
         return "idiom"
-    if _names_thing(after, token):
+    if _names_thing(after, token, plural):
         return "thing"
+    if token in _LANGUAGES and not plural and _language(before, after):
+        return "language"
     if not insults and said.lower() in _SLURRED and _insult(before, after, plural):
         return "insult"
     if not plural and _part_of_a_name(before, said, after):
@@ -132,21 +142,42 @@ def _idiom(before: str, after: str, token: str) -> bool:
 
 
 @cache
-def _of_origin() -> frozenset[str]:
-    categories = identity_categories()
-    colours = {"black", "white"}  # vague ones are judged by what they describe
-    return frozenset({*categories["origin"], *categories["religion"]} - colours)
+def _category(name: str) -> frozenset[str]:
+    return frozenset(identity_categories()[name]) - {"black", "white"}  # judged by what they describe
 
 
-def _names_thing(after: str, token: str) -> bool:
+def _names_thing(after: str, token: str, plural: bool) -> bool:
     """Indian restaurant, Buddhist temples, Japanese cars: where something is from, not who somebody is."""
     follows = re.match(r"\s+([^\W\d_]+)(?![\w’'-])", after)
-    if follows is None or token not in _of_origin():
+    if plural or follows is None or token not in _category("origin") | _category("religion"):
         return False
     word = follows[1].lower()
-    return not {word, word.removesuffix("s"), word.removesuffix("es"), re.sub("ies$", "y", word)}.isdisjoint(
-        words_of("things")
-    )
+    listed = {word, word.removesuffix("s"), word.removesuffix("es"), re.sub("ies$", "y", word)}
+    if not listed.isdisjoint(words_of("things")):
+        return True
+    if token not in _category("origin") or not follows[1].islower():
+        return False
+    # Nearly everything has an origin (Canadian maple syrup), so there an unknown word is a thing rather than somebody.
+    more = re.match(r"(?:\s+([^\W\d_]+))?(?:\s+([^\W\d_]+))?", after[follows.end() :])
+    assert more is not None  # both words are optional
+    following = [word, *(each.lower() for each in more.groups() if each is not None)]
+    if any(names_people(each) or _identity_word(each) for each in following):
+        return False
+    known = words_of("of_people") | words_of("not_after_possessive") | words_of("verbs")
+    return word not in known and re.search(r"(?:ed|ing|ly)$", word) is None
+
+
+def _language(before: str, after: str) -> bool:
+    """ "speaks Chinese", "Chinese is hard"; not "the Chinese are", "from Chinese parents"."""
+    follows = _WORD.match(after)
+    if follows is not None and names_people(follows[1]):
+        return False
+    if (
+        re.match(r"\s+(?:is|was|has)\b", after)
+        and re.search(r"\b(?:an?|the|every|this|that)\s+(?:\w+\s+)?$", before, re.I) is None
+    ):
+        return re.search(r"\b(?:he|she|who|wife|husband|father|mother)\s+(?:\w+\s+)?$", before, re.I) is None
+    return _SPOKEN.search(before) is not None and _ENDS.match(after) is not None
 
 
 def _insult(before: str, after: str, plural: bool) -> bool:
@@ -202,6 +233,11 @@ def _about_somebody(before: str, after: str) -> bool:
             break
     if re.match(r"\s*,\s*(?:\w+\s+){0,2}", after) and any(map(_identity_word, re.findall(r"\w+", after)[:2])):
         return True
+    paired = re.search(r"(\w+)\s*(?:,|\bor|\band)\s+$", before)
+    if paired is not None and _ENDS.match(after) and _identity_word(paired[1]) and paired[1].lower() not in _VAGUE:
+        return True  # queer or straight?
+    if re.search(r"\b(?:for|of|to|by|with|among|help) the $", before, re.I) and re.match(r"\s*(?:$|[.,;!?])", after):
+        return True  # books for the blind.
     if re.search(r"\bthe\s+$", before, re.I) and re.match(r"\s+(?:are|were|have|who|and the)\b", after, re.I):
         return True  # the deaf are ...
     return (_PREDICATE.search(before) is not None and _ENDS.match(after) is not None) or (

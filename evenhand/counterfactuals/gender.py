@@ -169,7 +169,9 @@ class GenderSwap:
             given = re.match(r"\.?\s+([A-ZÀ-Þ][\w-]+)(?=\s+(?:[A-ZÀ-Þ]\.\s+)?[A-ZÀ-Þ][\w-])", after)
             if given is not None and given[1] != subject:
                 return "a given name follows"  # which says a gender, and stays
-            return "" if _is_title(match.group(), before, after) else "no title"
+            if not _is_title(match.group(), before, after):
+                return "no title"
+            return "somebody else" if _of_another(text, match, subject in self._male if subject else None) else ""
         if word in _SEXES and word not in self._nouns:
             return "" if _of_one_person(word, before, subject) else "no person"
         if word in _HONOURS and word not in self._nouns:
@@ -197,6 +199,8 @@ class GenderSwap:
         before = re.search(r"(\w+)\s*$", text[max(0, site.start - 20) : site.start])
         if before is not None and before.group(1).lower() in ("let", "lets", "letting"):
             return False
+        if before is not None and before.group(1).lower() in ("is", "was") and follows.group(1).lower() == "home":
+            return True  # Ohio is her home; not: drove her home
         if _MADE.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _STATES:
             return False  # made her famous
         return follows.group(1).lower() not in words_of("not_after_possessive")
@@ -220,6 +224,8 @@ def _is_title(said: str, before: str, after: str) -> bool:
         "Earth",
     ):
         return False
+    if said == "Miss" and name in words_of("pageants"):
+        return False
     if said.isupper():  # written all in capitals, or the letters of something else
         return (
             said != "MISS"
@@ -228,6 +234,21 @@ def _is_title(said: str, before: str, after: str) -> bool:
             and re.search(r"\b(?:an?|of|in)\s+$", before, re.I) is None
         )
     return said[0].isupper()
+
+
+def _of_another(text: str, match: re.Match[str], male: bool | None) -> bool:
+    """Whether a title within a sentence is not of the gender of the person the text is about: "she thanked Mr. Lang".
+
+    male: the subject's gender by the name; None asks the pronouns, which say one where they are all alike.
+    """
+    if re.search(r"(?:^|[.!?]\s|\n)\s*$", text[max(0, match.start() - 4) : match.start()]):
+        return False
+    if male is None:
+        he, she = (re.search(pattern, text, re.I) for pattern in (r"\b(?:he|him|his)\b", r"\b(?:she|hers?)\b"))
+        if (he is None) == (she is None):
+            return False
+        male = he is not None
+    return (match.group().lower() == "mr") != male
 
 
 def _of_one_person(word: str, before: str, subject: str | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from evenhand.counterfactuals.texts import as_texts, word_list, words_of
 
@@ -16,6 +17,11 @@ _ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence b
 _START = re.compile(
     rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. ){_TITLE}{{0,2}}$"
 )
+_OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before the comma is nobody who acts
+    r"(?:^\s*|[.!?]\s+|\n\s*)(?:Born|Raised|Educated|Trained|After|Before|Since|As|In|At|During|Originally|Now|Today|Until|While|"
+    r"When|Although|Previously|Formerly|Currently|Based)\b(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+$"
+)
+_ACTS = re.compile(r"(?:['’]s)?,?\s+(?:(?:[A-Z]\.\s+)?[A-ZÀ-Þ]\w|(?:is|was|has|had)\b|[a-z]{2,}(?:s|ed)\b)")
 _SURNAMES = frozenset(
     ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
 )
@@ -28,7 +34,7 @@ def names_in(
 ) -> tuple[list[str], list[str]]:
     """(male names, female names) found in the texts, for `GenderSwap(names=...)`.
 
-    Without `genders`, those of about 400 common given names (`words/given_names.txt`) that the texts contain. With
+    Without `genders`, those of about 650 common given names (`words/given_names.txt`) that the texts contain. With
     the gender of the person each text is about ("male" or "female"), any capitalised word followed by another one (a
     surname) which at least `min_count` texts contain, at least `purity` of them of one gender, too many to be chance
     at how common the genders are (1 %).
@@ -39,7 +45,7 @@ def names_in(
     listed = as_texts(texts)
     if genders is None:
         words = {word for text in listed for word in re.findall(r"[^\W\d_]+", text)}
-        male, female = known_names()
+        male, female = (sure | vague for sure, vague in zip(known_names(), _vague_names()))
         return sorted(words & male), sorted(words & female)
     sexes = list(genders)
     if len(listed) != len(sexes):
@@ -63,9 +69,19 @@ def names_in(
 
 
 def known_names() -> tuple[frozenset[str], frozenset[str]]:
-    """The common given names of the list, male and female."""
+    """The common given names of the list that are no other words, male and female."""
+    return _by_sex("given_names")
+
+
+def _vague_names() -> tuple[frozenset[str], frozenset[str]]:
+    """Mark, Grace: names that are other words too."""
+    return _by_sex("names_and_words")
+
+
+@cache
+def _by_sex(name: str) -> tuple[frozenset[str], frozenset[str]]:
     sexes: dict[str, set[str]] = {sex: set() for sex in _SEXES}
-    for sex, *names in map(str.split, word_list("given_names")):
+    for sex, *names in map(str.split, word_list(name)):
         sexes[sex] |= set(names)
     return frozenset(sexes["male"]), frozenset(sexes["female"])
 
@@ -99,10 +115,14 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     he, she = len(_MALE.findall(text)), len(_FEMALE.findall(text))
     for match in pattern.finditer(text):
         name = match.group()
-        opens = _START.search(text[max(0, match.start() - 60) : match.start()])
+        before = text[max(0, match.start() - 90) : match.start()]
+        opens = _START.search(before) or _OPENING.search(before)
         if opens is None or part_of_a_place(text, match.start(), match.end()):
             continue
-        if (he if name in male else she) < (she if name in male else he):
+        own, other = (he, she) if name in male else (she, he)
+        if any(name in some for some in _vague_names()) and (own == 0 or not _ACTS.match(text, match.end())):
+            continue  # "May she rest", "Frank talk"
+        if own < other:
             return None  # the text is about somebody else
         return name
     return _only_name(text, pattern, male)

@@ -23,7 +23,8 @@ _OWNED = re.compile(
     r"(?:\b(?:my|your|his|her|its|our|their)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]-]+\s+){0,5}$", re.IGNORECASE
 )
 _KIN = re.compile(  # "his father is a ", "her brother, a "
-    rf"\b(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})(?:\s+(?:\w+\s+){{0,4}}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?)$",
+    rf"\b(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})(?:-in-law)?"
+    r"(?:\s+(?:\w+\s+){0,4}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?)$",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"\s*[,(]?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]")  # a name follows
@@ -31,9 +32,14 @@ _CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
     r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
 )
 _SOMEBODYS = re.compile(r"\b(?:of|by|with|to|from|for|met|than|like)\s+an?\s+(?:[\w-]+\s+)?$", re.IGNORECASE)
-_SAID = r"(?:is|was|became|am|remains|has\s+been|had\s+been)\s+(?:(?:also|now|still|already|both)\s+)?"
+_SAID = (
+    r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)\s+"
+    r"(?:(?:also|now|still|already|both)\s+)?"
+)
 _BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"
-_PHRASE = rf"(?:(?:an?|the)\s+(?:[\w-]+\s+){{0,3}}|{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w-]+\s+){{0,2}})"
+_PHRASE = (
+    rf"(?:(?:an?|the)\s+(?:[\w'’-]+\s+){{0,3}}|{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w-]+\s+){{0,2}})"
+)
 _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not for a person of that gender
     ("man", "woman"): (r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice|ladies['’]?)\s+$", None),
     ("mother", "father", "sister", "brother", "daughter"): (
@@ -42,7 +48,7 @@ _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not
     ),
     ("lady",): (r"\bfirst\s+$", None),
     ("gentleman",): (None, r"['’]s\b|\s+farmer\b"),
-    ("actor", "man"): (None, r"\s+(?:model|network|hours?|power|made)\b"),
+    ("actor", "man"): (None, r"\s+(?:model|network|hours?|power|made|up|cave|caves|bun|of god|of the match)\b"),
     ("girl", "boy"): (r"\bgirly\s+$", r"\s+(?:scout|scouts|band|group|friday|guide)\b"),
 }
 _ANY_IDIOM = re.compile(r"['’]?s?\s+(?:bug|bird|of the match|overboard|day)\b", re.IGNORECASE)

@@ -7,6 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.ensembles.kernels import SLACK, at_point, compiled, range_of_trees
+from evenhand.ensembles.separable import by_columns, by_slopes
+
+BINS = 16  # of each column's side of a box, for the slopes
 
 
 @compiled
@@ -118,6 +121,28 @@ def _rounded(point, lo, hi, low, high, discrete, block, blocks, out):
 
 
 @compiled
+def _price(sigma, x, person):
+    """d_X."""
+    cost = 0.0
+    for a in range(x.shape[0]):
+        for b in range(x.shape[0]):
+            cost += sigma[a, b] * (person[a] - x[a]) * (person[b] - x[b])
+    return max(cost, 0.0)
+
+
+@compiled
+def _shortened(x, person, discrete, share):
+    """The person nearer to x, at a share of the d_X; not if a discrete column would have to change by parts."""
+    for j in range(x.shape[0]):
+        if discrete[j] and person[j] != x[j]:
+            return False
+    t = np.sqrt(share) * (1 - SLACK)
+    for j in range(x.shape[0]):
+        person[j] = x[j] + t * (person[j] - x[j])
+    return True
+
+
+@compiled
 def search(
     x_all,
     at_all,
@@ -133,6 +158,7 @@ def search(
     tolerance,
     floor,
     curvature,
+    apart,
     lower,
     upper,
     witness,
@@ -141,6 +167,7 @@ def search(
     """Best-first: the box with the largest bound is cut next. Slots of lo, hi and near are reused."""
     feature, threshold, width, left, right, value, root, output = trees
     low, high, discrete, block, blocks, sigma, step = dom
+    level, along, rest = apart
     n, d = x_all.shape
     outputs = base.shape[0]
     slots = boxes + 2
@@ -150,16 +177,20 @@ def search(
     heap = np.empty(slots, np.int64)
     low_out, high_out, out = np.empty(outputs), np.empty(outputs), np.empty(outputs)
     spread, pull, slope, person = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    tangent, where = np.empty(d), np.empty(d)
     stack, stack_weights = np.empty(4096, np.int32), np.empty(4096)
-    fall, rise = np.empty((outputs, d)), np.empty((outputs, d))
+    fall, rise = np.empty((outputs, d, BINS)), np.empty((outputs, d, BINS))
     soft = np.zeros(d, np.bool_)
     for node in range(feature.shape[0]):
         if feature[node] >= 0 and width[node] > 0:
             soft[feature[node]] = True
     hard = False  # a hard split on a continuous column: there are jumps, and no derivative
+    columnwise = level > 0 and (lam > 0 or radius < np.inf)
     for node in range(feature.shape[0]):
-        if feature[node] >= 0 and width[node] == 0 and not discrete[feature[node]]:
-            hard = True
+        if feature[node] >= 0 and width[node] == 0:
+            columnwise = False
+            if not discrete[feature[node]]:
+                hard = True
     for i in range(n):
         x, at_x = x_all[i], at_all[i]
         best, done, size, count, taken = 0.0, 0.0, 0, 1, 0
@@ -206,7 +237,7 @@ def search(
                 for j in range(d):
                     if discrete[j] and hi[j] > lo[j] and (open_discrete < 0 or near[j] > near[open_discrete]):
                         open_discrete = j
-                if not hard and open_discrete < 0 and bound > best:
+                if not hard and not columnwise and open_discrete < 0 and bound > best:
                     at_point(
                         near,
                         trees,
@@ -215,25 +246,40 @@ def search(
                         stack,
                         stack_weights,
                     )
-                    smooth = _by_slopes(
+                    smooth = by_slopes(
                         out, at_x, near, lo, hi, fall, rise, curvature, price, lam, radius, scale, squared, weights
                     )
                     bound = min(bound, smooth)
-                _rounded(near, lo, hi, low, high, discrete, block, blocks, person)
-                cost = 0.0
-                for a in range(d):
-                    for b in range(d):
-                        cost += sigma[a, b] * (person[a] - x[a]) * (person[b] - x[b])
-                cost = max(cost, 0.0)
-                if cost <= radius and bound > best:
-                    at_point(
-                        person,
-                        trees,
-                        base,
-                        out,
-                        stack,
-                        stack_weights,
-                    )
+                tries = 1
+                enough = best + max(tolerance * best, floor)
+                if columnwise and bound > enough:
+                    at_point(near, trees, base, out, stack, stack_weights)
+                    beyond = 0.0
+                    for a in range(d):
+                        tangent[a] = 0.0
+                        for b in range(d):
+                            tangent[a] += 2 * rest[a, b] * (near[b] - x[b])
+                        beyond += tangent[a] * (near[a] - x[a]) / 2
+                    # d_X <= radius has a price too; every price is sound, this one is right where h is linear
+                    more, credit = 0.0, 0.0
+                    if 0 < radius < np.inf:
+                        credit = max(best, 1e-12) * (1.0 if squared else 0.5)
+                        more = credit / radius
+                    columns = by_columns(
+                        x, at_x, near, out, lo, hi, discrete, block, blocks, fall, rise, low_out, high_out, level,
+                        along, tangent, beyond, lam + more, scale, squared, weights, enough - credit, where,
+                    )  # fmt: skip
+                    bound, tries = min(bound, columns + credit), 2
+                for attempt in range(tries):
+                    if bound <= best:
+                        break
+                    _rounded(near if attempt == 0 else where, lo, hi, low, high, discrete, block, blocks, person)
+                    cost = _price(sigma, x, person)
+                    if cost > radius and _shortened(x, person, discrete, radius / cost):
+                        cost = _price(sigma, x, person)
+                    if cost > radius:
+                        continue
+                    at_point(person, trees, base, out, stack, stack_weights)
                     reached = 0.0
                     for k in range(outputs):
                         change = out[k] - at_x[k]
@@ -252,8 +298,9 @@ def search(
                 for j in range(d):
                     if spread[j] > most and hi[j] > lo[j]:
                         column, most = j, spread[j]
-                if column >= 0 and soft[column] and not discrete[column] and not hard and open_discrete >= 0:
-                    column, place = open_discrete, 0.0  # slopes help once the discrete columns are settled
+                waits = open_discrete >= 0 and not columnwise and not hard
+                if waits and column >= 0 and soft[column] and not discrete[column]:
+                    column, place = open_discrete, 0.0  # slopes alone help once the discrete columns are settled
                 elif column >= 0:
                     place = pull[column] / spread[column]
                     if not discrete[column]:
@@ -308,46 +355,6 @@ def search(
         for h in range(size):
             top = max(top, bound_of[heap[h]])
         lower[i], upper[i], used[i] = best, max(top, best), taken
-
-
-@compiled
-def _by_slopes(out, at_x, near, lo, hi, fall, rise, curvature, price, lam, radius, scale, squared, weights):
-    """The mean value theorem from the nearest point c of the box: with a = |h(c) - h(x)| and slopes at most gamma, at
-    distance t from c the outputs have changed by at most a + gamma t, and d_X is at least price + curvature t^2. They
-    never change by more than every column's slope times its side of the box: where gamma t has come to that, t may
-    stop, which matters in boxes that are narrow where the slope is steep."""
-    reach, a, b, steep, linear, linear_slope = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    limit = 0.0
-    for j in range(near.shape[0]):
-        away = max(hi[j] - near[j], near[j] - lo[j])
-        reach += away * away
-    for k in range(at_x.shape[0]):
-        gamma, most = 0.0, 0.0
-        for j in range(near.shape[0]):
-            g, away = 0.0, max(hi[j] - near[j], near[j] - lo[j])
-            if away > 0:
-                g = max(rise[k, j], -fall[k, j])
-            gamma += g * g
-            most += g * away
-        gamma *= 1 + SLACK
-        if gamma > 0:
-            limit = max(limit, most * (1 + SLACK) / np.sqrt(gamma))
-        change = abs(out[k] - at_x[k]) + SLACK * (1.0 + abs(out[k]) + abs(at_x[k]))
-        a += change * change
-        b += change * np.sqrt(gamma)
-        steep += gamma
-        linear += weights[k] * (out[k] - at_x[k]) + abs(weights[k]) * SLACK * (1.0 + abs(out[k]) + abs(at_x[k]))
-        linear_slope += abs(weights[k]) * np.sqrt(gamma)
-    t = min(np.sqrt(reach), limit)
-    if curvature > 0 and radius < np.inf:
-        t = min(t, np.sqrt(max(radius - price, 0.0) / curvature))
-    if not squared:
-        if lam * curvature > 0:
-            t = min(t, linear_slope / (2 * lam * curvature))
-        return linear + linear_slope * t - lam * (price + curvature * t * t)
-    if scale * steep < lam * curvature:
-        t = min(t, scale * b / (lam * curvature - scale * steep))
-    return scale * (a + 2 * b * t + steep * t * t) - lam * (price + curvature * t * t)
 
 
 @compiled

@@ -72,7 +72,8 @@ def range_of_trees(
 ):
     """Smallest and largest value of each output over the box, trees apart; for each column how much its open splits
     matter (``spread``), with the mean place of them (``pull``); and bounds of each output's partial derivatives from
-    the soft splits, ``fall`` <= dh_k/dx_j <= ``rise``.
+    the soft splits, ``fall`` <= dh_k/dx_j <= ``rise``, (K, d, bins): bin b speaks of that part of column j's side of
+    the box. The ramps that do not reach into a bin add nothing there.
 
     Each tree is walked once in post-order with an explicit stack, on which the range of the path's weight travels.
     """
@@ -82,6 +83,7 @@ def range_of_trees(
     least, most = np.empty(512), np.empty(512)
     bottom = np.empty(512)
     top_of = np.empty(512)
+    bins = rise.shape[2]
     fall[:] = 0.0
     rise[:] = 0.0
     for k in range(base.shape[0]):
@@ -153,12 +155,21 @@ def range_of_trees(
                         place = (lo[j] + hi[j]) / 2
                     pull[j] += matters * place
                     if w > 0:
-                        inside = lo[j] >= threshold[node] - w and hi[j] <= threshold[node] + w
-                        flat = least[size] / (2 * w) if inside else 0.0
-                        steep = most[size] / (2 * w)
                         up, down = right_high - left_low, right_low - left_high
-                        rise[output[t], j] += steep * up if up > 0 else flat * up
-                        fall[output[t], j] += steep * down if down < 0 else flat * down
+                        steep, flat = most[size] / (2 * w), least[size] / (2 * w)
+                        scale = bins / (hi[j] - lo[j])
+                        start = (threshold[node] - w - lo[j]) * scale
+                        stop = (threshold[node] + w - lo[j]) * scale
+                        for b in range(max(int(start - 1e-6), 0), min(int(stop + 1e-6), bins - 1) + 1):
+                            inside = b >= start + 1e-6 and b + 1 <= stop - 1e-6
+                            if up > 0:
+                                rise[output[t], j, b] += steep * up
+                            elif inside:
+                                rise[output[t], j, b] += flat * up
+                            if down < 0:
+                                fall[output[t], j, b] += steep * down
+                            elif inside:
+                                fall[output[t], j, b] += flat * down
         low_out[output[t]] += bottom[0]
         high_out[output[t]] += top_of[0]
 

@@ -88,9 +88,22 @@ def worst_case(
         tolerance,
         floor,
         curvature,
+        _apart(people.sigma),
         lower,
         upper,
         witness,
         used,
     )
     return Found(lower, upper, witness, used)
+
+
+def _apart(sigma: Floats) -> tuple[float, Floats, Floats]:
+    """Sigma = level * I - B B^T + P with P positive semi-definite: level, B^T (k, d), P. B spans what is free."""
+    values, vectors = np.linalg.eigh((sigma + sigma.T) / 2)
+    free = values <= 1e-9 * max(values[-1], 1e-300)
+    if free.all():
+        return 0.0, np.zeros((0, len(values))), np.zeros_like(sigma)
+    level = float(values[~free][0])
+    rest = np.where(free, 0.0, np.maximum(values - level, 0.0))
+    along = np.sqrt(level) * vectors[:, free].T
+    return level * (1 - 1e-9), np.ascontiguousarray(along), np.ascontiguousarray((vectors * rest) @ vectors.T)

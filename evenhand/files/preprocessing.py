@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 # module prefix -> classes that may be built by their state
 CLASSES: dict[str, frozenset[str]] = {
     "sklearn.pipeline": frozenset({"Pipeline", "FeatureUnion"}),
-    "sklearn.compose": frozenset({"ColumnTransformer"}),
+    "sklearn.compose": frozenset({"ColumnTransformer", "_RemainderColsList"}),  # the list of columns of 1.5 and 1.6
     "sklearn.impute": frozenset({"SimpleImputer", "MissingIndicator"}),
     "sklearn.preprocessing": frozenset(
         {
@@ -61,7 +61,7 @@ def write_preprocessing(pipeline: Pipeline | None) -> bytes:
     except NotAllowed as error:
         raise ValueError(
             f"{error}; a model file holds only preprocessing of scikit-learn that needs no code of yours: "
-            f"{', '.join(sorted(name for names in CLASSES.values() for name in names))}"
+            f"{', '.join(sorted(name for names in CLASSES.values() for name in names if name[0] != '_'))}"
         ) from error
     return data
 
@@ -75,6 +75,7 @@ def read_preprocessing(data: bytes) -> Pipeline | None:
         return None
     check(data)
     allowed = {"numpy.dtype", "builtins.object", *(f"numpy.{name}" for name in NUMPY_SCALARS)}
+    allowed |= {"sklearn.compose._column_transformer._RemainderColsList"}
     try:
         unknown = set(get_untrusted_types(data=data))
         if unknown - allowed:

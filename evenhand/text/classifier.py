@@ -94,7 +94,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts, labels = as_texts(X), np.asarray(y)
         self._check(texts, labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        fit, held = _split(codes, self.validation_fraction, self.random_state)
+        fit, held = _split(codes, self.validation_fraction, self.random_state, texts)
         self.features_ = TextFeatures(self.encoder)
         vectors = self.features_.vectors(texts)
         self.features_.fit_vectors(vectors[fit])
@@ -189,8 +189,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _metric(self, seen: Variations) -> FairMetric | None:
         if self.method in ("plain", "clp") or len(seen) == 0:
             return None
-        rank = min(self.k, len(seen) * (seen.values.shape[1] - 1), seen.values.shape[2] - 1)
-        return face(seen, rank)
+        k = min(self.k, seen.values.shape[2] - 1)
+        try:
+            return face(seen, k)
+        except ValueError:
+            rank = _rank(seen)  # few tokens in few sentences differ in few directions
+            if not 0 < rank < k:
+                raise
+            return face(seen, rank)
 
     def _net(self, method: str, rho: float) -> Any:
         common: dict[str, Any] = {
@@ -244,18 +250,44 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return cast(NDArray[np.float64], self.net_._outputs(x))
 
 
-def _split(codes: NDArray[Any], share: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row numbers to train on and to validate on; of every class the same share, at least one text each."""
+def _split(
+    codes: NDArray[Any], share: float, seed: int, texts: list[str] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row numbers to train on and to validate on; of every class the same share, at least one text each.
+
+    A text that is there several times is on one side only, as long as its class has another.
+    """
     rng = np.random.default_rng(seed)
-    fit, held = [], []
+    first: dict[str, int] = {}
+    of = np.arange(len(codes)) if texts is None else np.array([first.setdefault(t, i) for i, t in enumerate(texts)])
+    validates = np.zeros(len(codes), dtype=bool)
+    alone: list[NDArray[np.intp]] = []  # classes of one text only, many times
     for k in np.unique(codes):
-        rows = rng.permutation(np.flatnonzero(codes == k))
-        if len(rows) < 2:
+        mine = np.flatnonzero(codes == k)
+        if len(mine) < 2:
             raise ValueError("every class needs two texts or more: one to train on and one to validate on")
-        cut = min(max(1, round(share * len(rows))), len(rows) - 1)
-        held.append(rows[:cut])
-        fit.append(rows[cut:])
-    return np.sort(np.concatenate(fit)), np.sort(np.concatenate(held))
+        own = mine[of[mine] == mine]
+        if len(own) < 2:
+            own, alone = mine, [*alone, mine]
+        rows = rng.permutation(own)
+        validates[rows[: min(max(1, round(share * len(rows))), len(rows) - 1)]] = True
+    apart = validates.copy()
+    validates = validates[of]
+    for mine in alone:
+        validates[mine] = apart[mine]
+    return np.flatnonzero(~validates), np.flatnonzero(validates)
+
+
+def _rank(seen: Variations) -> int:
+    """In how many directions the versions differ, as far as FACE can tell them from none."""
+    largest, squares = 0.0, np.zeros((seen.values.shape[2],) * 2)
+    for some in np.array_split(seen.values, max(1, len(seen) // 1000)):
+        part = np.asarray(some, dtype=np.float64)
+        largest = max(largest, float(np.abs(part).max()))
+        centred = (part - part.mean(axis=1, keepdims=True)).reshape(-1, len(squares))
+        squares += centred.T @ centred
+    singular = np.sqrt(np.linalg.eigvalsh(squares).clip(min=0))
+    return int((singular > 1e-6 * max(float(singular[-1]), largest)).sum())
 
 
 def _best_fpr(codes: NDArray[Any], margin: NDArray[Any]) -> float:

@@ -37,7 +37,7 @@ class TextExplorer:
             return None
         model = load_text(path)
         column = model.metadata_.get("text")
-        texts = [] if frame is None or column not in frame else [str(text) for text in frame[column].dropna()]
+        texts = [] if frame is None or column not in frame else [str(text) for text in frame[column].fillna("")]
         return cls(model, texts)
 
     def form(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ __all__ = [
     "TextTask",
     "certificate_of",
     "changed_words",
+    "in_the_table",
     "judge_texts",
     "named_worst",
     "swaps_named",
@@ -49,7 +50,9 @@ class TextTask:
     labels: list[str]
     held_out: list[str]
     y_held_out: NDArray[np.intp]
-    left_out: int  # rows without a text or a label
+    rows_held_out: NDArray[np.intp]  # their rows in the table, from 0
+    without_text: int  # rows that are left out
+    without_label: int
 
     def part(self) -> tuple[list[str], NDArray[np.intp]]:
         return self.held_out, self.y_held_out
@@ -64,7 +67,13 @@ def swaps_named(name: str, texts: list[str] | None = None, every: bool = False) 
     if name == "gender":
         return GenderSwap(nouns=True)
     if name == "names":
-        return GenderSwap(nouns=True, names=names_in(texts or []))
+        names = names_in(texts or [])
+        if not all(names):
+            raise TableError(
+                f"--swap names draws from the given names in the texts, of which {len(names[0])} male and "
+                f"{len(names[1])} female ones are known; use --swap gender, or GenderSwap(names=...) with lists"
+            )
+        return GenderSwap(nouns=True, names=names)
     tokens: Any = {"identity": identity_tokens, "categories": identity_categories}.get(name, lambda: None)()
     if tokens is None:
         path = Path(name)
@@ -90,16 +99,14 @@ def text_task(frame: pd.DataFrame, text: str, target: str, seed: int = 0, share:
         if name not in frame.columns:
             known = ", ".join(map(str, frame.columns[:12]))
             raise TableError(f"there is no column {name!r}; the table has {known}")
-    there = (frame[text].notna() & frame[target].notna()).to_numpy()
-    texts = [str(value) for value in frame.loc[there, text]]
-    labels, y = np.unique(frame.loc[there, target].astype(str).to_numpy(), return_inverse=True)
+    said = frame[text].notna() & (frame[text].astype(str).str.strip() != "")
+    labelled = frame[target].notna()
+    there = np.flatnonzero((said & labelled).to_numpy())
+    texts = [str(value) for value in frame[text].iloc[there]]
+    labels, y = np.unique(frame[target].iloc[there].astype(str).to_numpy(), return_inverse=True)
     if len(labels) < 2 or len(labels) > 200:
         raise TableError(f"{target!r} must hold classes, between 2 and 200 of them; it holds {len(labels)}")
-    rng = np.random.default_rng(seed)
-    held = np.zeros(len(y), dtype=bool)
-    for k in range(len(labels)):
-        rows = rng.permutation(np.flatnonzero(y == k))
-        held[rows[: round(share * len(rows))]] = True
+    held = _held_out(texts, y, seed, share)
     mine, theirs = np.flatnonzero(~held), np.flatnonzero(held)
     return TextTask(
         [texts[i] for i in mine],
@@ -107,8 +114,22 @@ def text_task(frame: pd.DataFrame, text: str, target: str, seed: int = 0, share:
         [str(label) for label in labels],
         [texts[i] for i in theirs],
         y[theirs],
-        int((~there).sum()),
+        there[theirs],
+        int((~said).sum()),
+        int((said & ~labelled).sum()),
     )
+
+
+def _held_out(texts: list[str], y: NDArray[np.intp], seed: int, share: float) -> NDArray[np.bool_]:
+    """Which texts judge: a share of every class, and a text that is there twice is never on both sides."""
+    first: dict[str, int] = {}
+    of = np.array([first.setdefault(text, row) for row, text in enumerate(texts)], dtype=np.intp)
+    rng = np.random.default_rng(seed)
+    held = np.zeros(len(y), dtype=bool)
+    for k in np.unique(y):
+        rows = rng.permutation(np.flatnonzero((y == k) & (of == np.arange(len(of)))))
+        held[rows[: round(share * len(rows))]] = True
+    return np.asarray(held[of])
 
 
 @dataclass(frozen=True)
@@ -162,7 +183,7 @@ def train_texts(
     versions = swaps(texts)
     judged = {name: judge_texts(model, texts, y, versions, swaps) for name, model in models.items()}
     rates = {name: found.pop("_rates") for name, found in judged.items()}
-    worst = {name: found.pop("_worst") for name, found in judged.items()}
+    worst = {name: in_the_table(found.pop("_worst"), task) for name, found in judged.items()}
     fair = models["fair"]
     warning = ""
     if rates["plain"] is not None:
@@ -175,7 +196,8 @@ def train_texts(
         "models": judged,
         "labels": task.labels,
         "swap": repr(swaps),
-        "texts": {"trained": len(task.texts), "held_out": len(task.held_out), "left_out": task.left_out},
+        "texts": {"trained": len(task.texts), "held_out": len(task.held_out)}
+        | {"without_text": task.without_text, "without_label": task.without_label},
         "versions": {"texts": len(versions), "each": int(versions.values.shape[1]), "blind": blind},
         "rho": fair.rho_,
         "choice": fair.choice_,
@@ -263,6 +285,11 @@ def certificate_of(model: TextClassifier, vectors: Variations, confidence: float
     }
 
 
+def in_the_table(worst: pd.DataFrame, task: TextTask) -> pd.DataFrame:
+    """The worst versions with the rows of the table instead of those of the held-out texts."""
+    return worst.assign(row=task.rows_held_out[worst["row"].to_numpy(dtype=np.intp)])
+
+
 def named_worst(worst: pd.DataFrame) -> dict[str, Any]:
     """Which version is the worst of all, and which words are the worst ones most often; no text is repeated."""
     if len(worst) == 0:
@@ -271,7 +298,7 @@ def named_worst(worst: pd.DataFrame) -> dict[str, Any]:
     often = Counter(word.lower() for word in words if word).most_common(3)
     first = worst.iloc[0]
     sentence = (
-        f"The worst version of all is that of text {int(first['row'])} with {words[0]!r}: it moves the probabilities "
+        f"The worst version of all is that of row {int(first['row'])} with {words[0]!r}: it moves the probabilities "
         f"by {first['moves_by']:.3f} after calibration"
         f"{' and changes the decision' if first['decision_changes'] else ''}."
     )

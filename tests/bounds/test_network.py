@@ -7,6 +7,7 @@ from bounds.nets import other_points, random_layers, random_points, random_probl
 from evenhand.bounds.activations import GELU, IDENTITY, RELU, SIGMOID, SILU, TANH
 from evenhand.bounds.layers import forward
 from evenhand.bounds.network import bound_network
+from evenhand.headline import stands
 
 EPS = 0.05
 
@@ -46,7 +47,7 @@ def test_nothing_tried_is_above_the_bound(outputs, kinds):
     assert (torch.where(near, score_other, score[:, None]) >= low[:, None] - 1e-9).all()
     assert (torch.where(near, score_other, score[:, None]) <= high[:, None] + 1e-9).all()
     changed = ((score_other > 0) != (score > 0)[:, None]) & near
-    assert not (changed.any(1) & bound.decided(x, EPS)).any()
+    assert not (changed.any(1) & stands(forward(logits, x), low, high, 0.0)).any()
 
 
 def margins(logits, x, x_other):
@@ -63,10 +64,11 @@ def margins(logits, x, x_other):
 
 
 def test_some_decisions_are_proved_and_none_at_a_huge_eps():
-    problem, _, bound = bound_of(2, k=0, discrete=False)
+    problem, logits, bound = bound_of(2, k=0, discrete=False)
     x = random_points(problem, 40, 3)
-    assert bound.decided(x, 1e-6).sum() > 0
-    assert bound.decided(x, 1e6).sum() == 0
+    h = forward(logits, x)
+    assert stands(h, *bound.score_range(x, 1e-6), 0.0).sum() > 0
+    assert stands(h, *bound.score_range(x, 1e6), 0.0).sum() == 0
 
 
 def test_a_row_is_bounded_without_regard_to_the_others():

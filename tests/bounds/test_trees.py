@@ -11,6 +11,7 @@ from evenhand import Box, FairMetric, audit, certify
 from evenhand.bounds.trees import bound_trees, people
 from evenhand.ensembles.read import read_ensemble
 from evenhand.ensembles.worst_case import worst_case
+from evenhand.headline import stands
 from evenhand.judged import Judged
 from evenhand.search.geometry import Geometry
 
@@ -64,8 +65,9 @@ def test_nobody_lies_above_any_of_the_bounds(k):
     assert (low - 1e-9 <= score)[close].all()
     assert (score <= high + 1e-9)[close].all()
     changed = model.predict(x) != model.predict(other)
-    assert not (bound.decided(rows, 0.01).numpy() & changed & close).any()
-    assert bound.decided(rows, 0.01).any()
+    proved = stands(torch.from_numpy(h), torch.from_numpy(low), torch.from_numpy(high), 0.0).numpy()
+    assert not (proved & changed & close).any()
+    assert proved.any()
 
 
 def test_a_row_is_bounded_alone():
@@ -103,7 +105,7 @@ def test_the_audit_finds_what_branch_and_bound_knows(leaves):
 def test_forests_are_searched_at_their_thresholds():
     forest = RandomForestClassifier(8, max_depth=4, random_state=0).fit(X, LABELS[2])
     judged = Judged.of(forest)
-    assert judged.ensemble is None
+    assert judged.only_probabilities
     own = np.concatenate([t.tree_.threshold[t.tree_.feature == 0] for t in forest.estimators_])
     assert judged.jumps[0].tolist() == sorted(set(own))
     blind = replace(judged, jumps=None)

@@ -85,6 +85,25 @@ def test_two_classes_are_decided_at_margin_zero():
     assert turned - 0.03 <= cert.decisions.low <= turned <= cert.decisions.high <= turned + 0.03
 
 
+@pytest.mark.parametrize("level", [2.0, 4.0])
+def test_trees_are_decided_at_the_stated_threshold(level):
+    """By enumeration: sex is free and nothing else moves, so a decision can change with sex or not at all."""
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.integers(0, 2, 300), rng.integers(0, 8, 300)]).astype(float)
+    y = x[:, 1] + 1.5 * x[:, 0] + rng.normal(size=300) > 4
+    model = GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0).fit(x, y)
+    box = Box([0.0, 0.0], [1.0, 7.0], binary=[0])
+    threshold = model.decision_function([[0.0, level], [1.0, level]]).mean()  # between the sexes of this level
+    cert = certify(model, x[100:], METRIC, 1e-6, box, x_tune=x[:100], threshold=threshold, distinct_people=True)
+    both = [model.decision_function(np.column_stack([np.full(200, sex), x[100:, 1]])) for sex in (0.0, 1.0)]
+    turned = ((both[0] > threshold) != (both[1] > threshold)).mean()
+    assert turned > 0.05
+    assert cert.decisions.low == pytest.approx(turned)
+    assert cert.decisions.high == pytest.approx(turned)
+
+
 def test_nobody_in_the_domain_is_farther_than_the_largest_distance():
     rng = np.random.default_rng(0)
     corners = torch.tensor(list(itertools.product((0.0, 1.0), repeat=4)), dtype=torch.float64)

@@ -64,3 +64,26 @@ def test_what_is_missing_is_said(comments, tmp_path, invoke):
     done = invoke("train", comments, "--target", "toxic", "--out", tmp_path / "r")
     assert done.exit_code == 2
     assert "--target COLUMN --sensitive COLUMN" in done.stderr
+
+
+def test_report_of_a_run_on_texts_is_written_again(tmp_path, invoke):
+    run = tmp_path / "run"
+    run.mkdir()
+    assert invoke("report", run).exit_code == 2
+    (run / "model.text").write_bytes(b"")
+    broken = invoke("report", run)
+    assert broken.exit_code == 2
+    assert "is not a whole run of evenhand train --text" in broken.stderr
+    texts = {"trained": 3, "held_out": 2, "without_text": 0, "without_label": 0}
+    metrics = {"models": {"plain": {"balanced_accuracy": 0.5}, "fair": {"balanced_accuracy": 0.75}}, "texts": texts}
+    metrics |= {"versions": {"texts": 2, "each": 2, "blind": 0}, "swap": "TokenSwap", "warning": ""}
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    (run / "certificate.json").write_text(json.dumps({"refused": "only 2 texts"}))
+    (run / "run.json").write_text(json.dumps({"command": "evenhand train"}))
+    line = {"row": 0, "text": "N/A", "worst_version": "a deaf man", "probability": 0.1, "probability_of_worst": 0.9}
+    line |= {"moves_by": 0.8, "decision_changes": True}
+    pd.DataFrame([line, line]).to_csv(run / "versions.csv", index=False)
+    assert invoke("report", run).exit_code == 0
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert page.count("N/A") == 1
+    assert "0.750" in page

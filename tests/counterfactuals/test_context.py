@@ -19,7 +19,8 @@ def test_other_nouns(word):
 
 
 def test_a_vague_word_needs_somebody_it_describes():
-    assert reason("an old friend", "old") == ""
+    assert reason("an old neighbour", "old") == ""
+    assert reason("an old friend", "old") == "idiom"
     assert reason("an old chair", "old") == "no person"
     assert reason("she is blind.", "blind") == ""
     assert reason("you old fool", "old") == ""

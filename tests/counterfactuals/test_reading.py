@@ -5,11 +5,13 @@ every other word must stay as it is.
 """
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_tokens
+from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_tokens, names_in
+from evenhand.counterfactuals.texts import cleaned
 
 HERE = Path(__file__).parent
 BIOGRAPHIES = (HERE / "biographies.txt").read_text(encoding="utf-8").splitlines()
@@ -71,3 +73,40 @@ def test_comments_under_identity_tokens():
 @pytest.mark.parametrize("marked", [*BIOGRAPHIES, *COMMENTS])
 def test_every_text_marks_a_site(marked):
     assert SITE.search(marked)
+
+
+def test_more_biographies_with_the_names_that_are_found_in_them():
+    """{Karen|@}: any name of the other gender, the same one in the whole text."""
+    marked = (HERE / "more_biographies.txt").read_text(encoding="utf-8").splitlines()
+    texts = [SITE.sub(r"\1", each) for each in marked]
+    swap = GenderSwap(nouns=True, names=names_in(texts))
+    wrong, sites = 0, 0
+    for text, each in zip(texts, marked):
+        got, expected = (words(t) for t in (swap.swap(text) or text, SITE.sub(r"\2", each).replace("@", "NAME")))
+        sites += len(SITE.findall(each))
+        assert len(got) == len(expected), each
+        pairs = [(a.split("'")[0].rstrip("."), b) for a, b in zip(got, expected) if b.startswith("NAME")]
+        errors = [(a, b) for a, b in zip(got, expected) if a != b and not b.startswith("NAME")]
+        errors += [(a, b) for a, b in pairs if a in words(text)] + ([("two", "names")] if len(dict(pairs)) > 1 else [])
+        if errors:
+            print(each, errors)
+        wrong += len(errors)
+    assert sites > 200
+    assert wrong / sites < 0.03, f"{wrong} of {sites} sites"
+
+
+def test_more_comments_under_identity_tokens():
+    """{gay}: swapped; every other token is left."""
+    swap = TokenSwap(identity_tokens())
+    wrong, sites = 0, 0
+    for marked in (HERE / "more_comments.txt").read_text(encoding="utf-8").splitlines():
+        found = swap.sites(cleaned(re.sub(r"[{}]", "", marked)))
+        got = Counter(site.said for site in found if not site.left)
+        expected = Counter(cleaned(said) for said in re.findall(r"\{([^}]*)\}", marked))
+        errors = (got - expected).total() + (expected - got).total()
+        if errors:
+            print(marked, found)
+        wrong += errors
+        sites += len(found)
+    assert sites > 180
+    assert wrong / sites < 0.03, f"{wrong} of {sites} sites"

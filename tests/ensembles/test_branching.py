@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from evenhand.ensembles.branching import _by_slopes, _cut, _nearest, _rounded, _settle
+from evenhand.ensembles.branching import _cut, _nearest, _rounded, _settle
 
 pytest.importorskip("numba", reason="the search is compiled by numba")
 # A number, a binary column that holds 2 or 5, and a one-hot block of three.
@@ -86,38 +86,6 @@ def test_the_rounded_person_is_the_nearer_of_two():
     ):
         _rounded(np.array(point), lo, hi, LOW, HIGH, DISCRETE, BLOCK, 1, out)
         assert out.tolist() == expected
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), squared=st.booleans(), lam=st.floats(0, 5), radius=st.sampled_from([0.3, np.inf]))
-def test_no_smooth_function_with_these_slopes_rises_above_the_bound(seed, squared, lam, radius):
-    """Linear outputs: slopes known exactly; Sigma = curvature times the identity; near is the point nearest to x."""
-    rng = np.random.default_rng(seed)
-    d, outputs, curvature, scale = 3, 2, float(rng.uniform(0.1, 2)), 0.5
-    slopes, x = 0.5 * rng.normal(size=(outputs, d)), rng.uniform(-1, 1, d)
-    lo, hi = np.sort(rng.uniform(-1, 1, (2, d)), axis=0)
-    near = np.clip(x, lo, hi)
-    price = curvature * ((near - x) ** 2).sum()
-    weights = rng.normal(size=outputs)
-    bound = _by_slopes(
-        slopes @ near, slopes @ x, near, lo, hi, slopes, slopes, curvature, price, lam, radius, scale, squared, weights
-    )
-    others = rng.uniform(lo, hi, (300, d))
-    others[:8] = list(itertools.product(*zip(lo, hi)))
-    cost = curvature * ((others - x) ** 2).sum(1)
-    change = (others - x) @ slopes.T
-    gain = scale * (change**2).sum(1) if squared else change @ weights
-    value = (gain - lam * cost)[cost <= radius]
-    if price <= radius:
-        assert (value <= bound + 1e-9).all()
-
-
-def test_along_one_column_the_bound_is_the_largest_change():
-    """h = x / 2 from x = 0 over [1, 2]: at the far end it has changed by 1, and the bound is 0.5 * 1^2 at lam 0."""
-    x, one, two, slope = np.zeros(1), np.ones(1), np.full(1, 2.0), np.full((1, 1), 0.5)
-    for squared, expected in ((True, 0.5), (False, 1.0)):
-        bound = _by_slopes(one / 2, x / 2, one, one, two, slope, slope, 1.0, 1.0, 0.0, np.inf, 0.5, squared, np.ones(1))
-        assert bound == pytest.approx(expected, rel=1e-6)
 
 
 def test_where_a_box_is_cut():

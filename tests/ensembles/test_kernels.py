@@ -1,5 +1,7 @@
 """The compiled kernels against the definition: a tree is the sum of its leaves, weighted by the splits above."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from evenhand.ensembles.kernels import at_point, compiled, evaluate, range_of_trees
 
 pytest.importorskip("numba", reason="plain Python is the same and slow")
-D, OUTPUTS = 3, 2
+D, OUTPUTS, BINS = 3, 2, 4
 
 
 def forest(seed, trees=3, depth=3, widths=(0.0, 0.3, 0.8)):
@@ -56,7 +58,7 @@ def by_recursion(point, arrays, missing_left, base):
 
 def ranges(lo, hi, arrays, base):
     low, high, spread, pull = np.empty(OUTPUTS), np.empty(OUTPUTS), np.empty(D), np.empty(D)
-    fall, rise = np.empty((OUTPUTS, D)), np.empty((OUTPUTS, D))
+    fall, rise = np.empty((OUTPUTS, D, BINS)), np.empty((OUTPUTS, D, BINS))
     range_of_trees(lo, hi, arrays, base, low, high, spread, pull, fall, rise)
     return low, high, spread, pull, fall, rise
 
@@ -107,14 +109,14 @@ def test_no_difference_quotient_of_ramps_leaves_the_slopes(seed):
     lo, hi = np.sort(rng.uniform(-1.2, 1.2, (2, D)), axis=0)
     *_, fall, rise = ranges(lo, hi, arrays, base)
     x = rng.uniform(lo, hi, (40, D))
-    for j in range(D):
-        ends = np.zeros((2, len(x), OUTPUTS))
-        for end, place in zip(ends, (lo, hi)):
-            x[:, j] = place[j]
+    for j, b in itertools.product(range(D), range(BINS)):
+        ends, edges = np.zeros((2, len(x), OUTPUTS)), lo[j] + (hi[j] - lo[j]) * np.array([b, b + 1]) / BINS
+        for end, place in zip(ends, edges):
+            x[:, j] = place
             evaluate(x, arrays, missing_left, end)
-        slope = (ends[1] - ends[0]) / (hi[j] - lo[j])
-        assert (slope <= rise[:, j] + 1e-9).all()
-        assert (slope >= fall[:, j] - 1e-9).all()
+        slope = (ends[1] - ends[0]) / (edges[1] - edges[0])
+        assert (slope <= rise[:, j, b] + 1e-9).all()
+        assert (slope >= fall[:, j, b] - 1e-9).all()
 
 
 def test_a_ramp_by_hand():
@@ -128,7 +130,10 @@ def test_a_ramp_by_hand():
     assert (low.tolist(), high.tolist()) == ([7, 0], [7, 2])
     assert spread.tolist() == [0, 2, 0]
     assert pull[1] == 0
-    assert fall.tolist() == rise.tolist() == [[0, 0, 0], [0, 2, 0]]
+    assert fall.tolist() == rise.tolist() == [[[0] * 4] * 3, [[0] * 4, [2] * 4, [0] * 4]]
+    lo[1], hi[1] = -3.5, 0.5  # the ramp reaches into the last two of four bins, and covers one of them
+    *_, fall, rise = ranges(lo, hi, arrays, np.zeros(2))
+    assert (fall[1, 1].tolist(), rise[1, 1].tolist()) == ([0, 0, 0, 2], [0, 0, 2, 2])
 
 
 def test_without_numba_the_function_stays_as_it_is(monkeypatch):

@@ -1,6 +1,7 @@
 """Branch and bound against enumeration: every cell of a small ensemble, and the cheapest person in it."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,3 +124,53 @@ def test_radius_keeps_to_neighbours_and_weights_give_the_range_of_scores():
     assert near.upper[0] == pytest.approx((h**2).max(), abs=1e-6)
     up = worst_case(ensemble, people, x[None], radius=0.04, weights=np.ones(1), boxes=5000).upper[0]
     assert up == pytest.approx(max(h.max(), 0.0), abs=1e-6)
+
+
+def all_soft(seed, outputs=1):
+    rng, ensemble, people = example(seed, trees=4)
+    if outputs == 2:
+        ensemble = replace(ensemble, output=np.array([0, 1, 0, 1], np.int32), base=np.array([0.3, -0.2]))
+    return rng, ensemble.softened(np.array([0.3, 0.3, 0, 0, 0, 0]), dict.fromkeys((2, 3, 4, 5), (0.0, 1.0))), people
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    lam=st.floats(0, 5),
+    radius=st.sampled_from([0.0, 0.02, 0.5, np.inf]),
+    boxes=st.sampled_from([0, 5, 60]),
+    outputs=st.integers(1, 2),
+)
+def test_no_person_lies_above_the_bound_of_ramps(seed, lam, radius, boxes, outputs):
+    rng, ensemble, people = all_soft(seed, outputs)
+    x = person(rng)
+    weights = None if seed % 2 else rng.normal(size=outputs)
+    found = worst_case(ensemble, people, x[None], lam=lam, radius=radius, weights=weights, boxes=boxes, scale=0.5)
+    others = np.array([person(rng) for _ in range(300)] + [x])
+    others[:200, 2:] = np.where(rng.random((200, 1)) < 0.7, x[2:], others[:200, 2:])
+    others[:100, :2] = np.clip(x[:2] + 0.1 * rng.normal(size=(100, 2)), -1, 1)
+    e, change = others - x, ensemble(others) - ensemble(x[None])
+    cost = ((e @ people.sigma) * e).sum(1)
+    gain = (0.5 * (change**2).sum(1) if weights is None else change @ weights) - lam * cost
+    assert gain[cost <= radius].max(initial=0.0) <= found.upper[0] + 1e-9
+    move, h = found.witness[0] - x, ensemble(found.witness) - ensemble(x[None])
+    reached = 0.5 * (h**2).sum() if weights is None else h[0] @ weights
+    assert found.lower[0] == pytest.approx(reached - lam * move @ people.sigma @ move, abs=1e-9)
+    assert move @ people.sigma @ move <= radius + 1e-9
+    assert people.low[0] - 1e-12 <= found.witness[0, 0] <= people.high[0] + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ramps_are_exact_against_a_grid(seed):
+    """All six discrete people times a fine grid of the two numbers."""
+    rng, ensemble, people = all_soft(seed)
+    x, lam = person(rng), float(rng.uniform(0.2, 2))
+    found = worst_case(ensemble, people, x[None], lam=lam, boxes=20_000, tolerance=1e-3)
+    grid = np.linspace(-1, 1, 401)
+    best = 0.0
+    for tail in discrete_parts():
+        others = np.array([[a, b, *tail] for a, b in itertools.product(grid, grid)])
+        e = others - x
+        gain = (ensemble(others)[:, 0] - ensemble(x[None])[0, 0]) ** 2 - lam * ((e @ people.sigma) * e).sum(1)
+        best = max(best, gain.max())
+    assert best - 1e-9 <= found.upper[0] <= best + 0.02 * best + 1e-3

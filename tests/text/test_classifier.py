@@ -150,3 +150,26 @@ def test_bad_input(options, y, message):
 def test_texts_without_any_token_have_nothing_to_be_fair_about():
     with warnings.catch_warnings(), pytest.raises(ValueError, match="no text has versions"):
         classifier(steps=2).fit(["a b", "c d", "e f", "g h"], [0, 1, 0, 1])
+
+
+def test_few_tokens_in_few_sentences_have_fewer_directions_than_k():
+    who = ("polnische", "deutsche")
+    texts = [f"{said} {w} {i % 2}" for i in range(20) for said in ("hello", "away") for w in who]
+    model = TextClassifier(embed, TokenSwap(who), rho=1.0, k=25, hidden=(5,), steps=5)
+    model.fit(texts, ["away" in text for text in texts])
+    assert 1 <= model.fair_metric_.directions.shape[1] < 25
+
+
+def test_a_text_that_is_there_twice_is_not_validated_on():
+    from evenhand.text.classifier import _split
+
+    texts = [f"text {i % 30}" for i in range(90)]
+    codes = np.array([i % 30 % 2 for i in range(90)])
+    fit, held = _split(codes, 0.2, 0, texts)
+    assert not {texts[i] for i in fit} & {texts[i] for i in held}
+    assert sorted([*fit, *held]) == list(range(90))
+    assert len(held) == 18
+    same, other = _split(codes[:30], 0.2, 0, texts[:30]), _split(codes[:30], 0.2, 0)
+    assert [part.tolist() for part in same] == [part.tolist() for part in other]
+    fit, held = _split(np.array([0] * 10 + [1] * 10), 0.2, 0, ["hello"] * 10 + ["bye"] * 10)
+    assert len(held) == 4

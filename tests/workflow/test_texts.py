@@ -36,8 +36,9 @@ def test_both_models_are_judged_on_the_same_texts(run):
     models = found.findings["models"]
     assert set(models) == {"plain", "fair"}
     assert models["fair"]["ctf"] < models["plain"]["ctf"]
-    assert len(task.held_out) == 120
-    assert any("training the fair model on 280 texts" in line for line in said)
+    assert len(task.held_out) == pytest.approx(120, abs=10)
+    assert len(task.texts) + len(task.held_out) == 400
+    assert any(f"training the fair model on {len(task.texts)} texts" in line for line in said)
     json.dumps(plain(found.findings), allow_nan=False)
 
 
@@ -85,7 +86,8 @@ def test_swaps_by_name(tmp_path):
 
 def test_rows_without_text_or_label_are_counted():
     frame = pd.concat([FRAME, pd.DataFrame({"comment": [None, "x"], "toxic": ["yes", None]})])
-    assert text_task(frame, "comment", "toxic").left_out == 2
+    task = text_task(frame, "comment", "toxic")
+    assert (task.without_text, task.without_label) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -112,3 +114,25 @@ def test_the_certificate_names_the_worst_version_and_repeats_no_text(run):
     assert named["moves_by"] == found.worst["moves_by"].max()
     assert sum(named["often"].values()) <= len(found.worst)
     assert line["text"] not in named["statement"]
+
+
+def test_a_text_that_is_there_twice_is_on_one_side_and_rows_are_those_of_the_table():
+    texts = [f"a gay man number {i % 40}" for i in range(120)]
+    frame = pd.DataFrame({"t": [None, "  ", *texts], "y": [1, 0, *([0, 1] * 60)]})
+    frame.loc[5, "y"] = None
+    task = text_task(frame, "t", "y")
+    assert not set(task.texts) & set(task.held_out)
+    assert frame["t"].iloc[task.rows_held_out].tolist() == task.held_out
+    assert (task.without_text, task.without_label) == (2, 1)
+    assert len(task.texts) + len(task.held_out) == 119
+
+
+def test_the_worst_version_is_named_by_its_row_of_the_table(run):
+    _, found, _ = run
+    for line in found.worst.head(5).itertuples():
+        assert FRAME["comment"][line.row] == line.text
+
+
+def test_names_need_names_in_the_texts():
+    with pytest.raises(TableError, match="0 male and 1 female ones are known; use --swap gender"):
+        swaps_named("names", ["Anna sings."])
