@@ -4,11 +4,20 @@ The rules change words or columns. They make no claim about causes: what else wo
 sex or race is not modelled.
 """
 
-from evenhand.counterfactuals.columns import alter_columns
+from evenhand.counterfactuals.columns import alter_columns, swap_column
 from evenhand.counterfactuals.gender import GenderSwap
 from evenhand.counterfactuals.identities import identity_categories, identity_tokens
 from evenhand.counterfactuals.names import names_in
 from evenhand.counterfactuals.preview import Preview
 from evenhand.counterfactuals.tokens import TokenSwap
 
-__all__ = ["GenderSwap", "Preview", "TokenSwap", "alter_columns", "identity_categories", "identity_tokens", "names_in"]
+__all__ = [
+    "GenderSwap",
+    "Preview",
+    "TokenSwap",
+    "alter_columns",
+    "identity_categories",
+    "identity_tokens",
+    "names_in",
+    "swap_column",
+]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.counterfactuals.texts import as_texts
 from evenhand.variations import Variations
 
-__all__ = ["alter_columns"]
+__all__ = ["alter_columns", "swap_column"]
 
 Array = NDArray[Any]
 
@@ -75,6 +76,29 @@ def alter_columns(X: Any, changes: Mapping[Any, Sequence[Any]], *, keep_original
     # The row's own combination first, the others in their order.
     order = np.argsort(np.where(np.arange(m) == own.argmax(axis=1)[:, None], -1, np.arange(m)), axis=1)
     return Variations(versions[np.arange(n)[:, None], order], np.arange(n), like)
+
+
+def swap_column(X: Any, column: Any, swaps: Callable[[list[str]], Variations]) -> Variations:
+    """Versions of the rows whose text has versions: swapped texts in `column`, the other columns as they are.
+
+    X: a pandas or polars frame, or a pyarrow Table. swaps: `TokenSwap`, `GenderSwap` or any function of texts.
+    Version 0 is the row as it is; where the swap looks at a passage only, version 0 has the passage.
+
+    >>> import pandas as pd
+    >>> from evenhand.counterfactuals import TokenSwap
+    >>> X = pd.DataFrame({"says": ["no token", "a gay man"], "age": [30, 40]})
+    >>> swap_column(X, "says", TokenSwap(["gay", "deaf"])).values.tolist()
+    [[['a gay man', 40], ['a deaf man', 40]]]
+    """
+    names, table, like = _open(X)
+    if column not in names or like is None:
+        known = ", ".join(map(str, names[:12]))
+        raise ValueError(f"there is no column {column!r} of texts; X must be a frame, and has {known}")
+    place = names.index(column)
+    said = swaps(as_texts(table[:, place].tolist()))
+    values = np.repeat(table[said.rows][:, None].astype(object), said.values.shape[1], axis=1)
+    values[:, :, place] = said.values
+    return Variations(values, said.rows, like)
 
 
 def _open(X: Any) -> tuple[list[Any], Array, Any]:

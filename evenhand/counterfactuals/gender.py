@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -181,11 +182,11 @@ class GenderSwap:
     def _written(self, clean: str, text: str, site: Site) -> str:
         kind, word = site.kind
         if kind > 0:
-            drawn = [name for name in self._others[word] if name not in text] or self._others[word]
+            first = ""
             if kind == 2:  # after the first name, which has one of its own
-                first = self._written(clean, text, Site(0, 0, "", (1, clean[: site.start].split()[-1])))
-                drawn = [name for name in drawn if name != first] or drawn
-            return random.Random(f"{self.random_state}:{word}:{text}").choice(drawn)
+                before = clean[max(0, site.start - 60) : site.start].split()[-1]
+                first = _drawn(tuple(self._others[before]), text, f"{self.random_state}:{before}", "")
+            return _drawn(tuple(self._others[word]), text, f"{self.random_state}:{word}", first)
         if word in ("his", "her"):
             owns = self._owns(clean, site)
             return like_case(("her" if owns else "hers") if word == "his" else ("his" if owns else "him"), site.said)
@@ -204,6 +205,14 @@ class GenderSwap:
         if _MADE.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _STATES:
             return False  # made her famous
         return follows.group(1).lower() not in words_of("not_after_possessive")
+
+
+@lru_cache(maxsize=64)
+def _drawn(names: tuple[str, ...], text: str, seed: str, taken: str) -> str:
+    """The name that stands for another in the whole text; kept, as a long text may have it many times."""
+    drawn = [name for name in names if name not in text] or list(names)
+    drawn = [name for name in drawn if name != taken] or drawn
+    return random.Random(f"{seed}:{text}").choice(drawn)
 
 
 def _either(words: Iterable[str]) -> str:

@@ -147,7 +147,7 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
 
 def second_name(text: str, match: re.Match[str], subject: str, male: frozenset[str]) -> bool:
     """Whether the name is the subject's second one: Maria in Anna Maria Lindqvist."""
-    leading = re.search(rf"(?<!\w){re.escape(subject)} $", text[: match.start()][-40:])
+    leading = re.search(rf"(?<!\w){re.escape(subject)} $", text[max(0, match.start() - 40) : match.start()])
     same = (match.group() in male) == (subject in male)
     return leading is not None and same and _surname(text[match.end() : match.end() + 60])
 

@@ -13,6 +13,7 @@ __all__ = ["any_of", "as_texts", "cleaned", "like_case", "vowel_sound", "with_ar
 
 # Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words, so a word there has no border to look for.
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_BEFORE, _AFTER = rf"(?<![^\W{_NO_SPACES}])", rf"(?![^\W{_NO_SPACES}])"  # a letter of these scripts is a border too
 _INVISIBLE = re.compile(r"[\u200b\u2060\ufeff\u00ad]|(?<=[A-Za-zÀ-ɏ])[\u200c\u200d](?=[A-Za-zÀ-ɏ])")
 _WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}  # full-width letters
 _ARTICLE = re.compile(r"(?<!\w)(an?)(\s+[\"“'‘(]?)$", re.IGNORECASE)
@@ -72,10 +73,9 @@ def any_of(words: Sequence[str]) -> str:
     spelt = [r"(?:\s+|-)".join(re.escape(part) for part in word.split(" ")) for word in words]
     kinds = [(bool(re.match(f"[{_NO_SPACES}]", word)), bool(re.search(f"[{_NO_SPACES}]$", word))) for word in words]
     if not any(map(any, kinds)):
-        return rf"(?<!\w)(?:{'|'.join(f'({pattern})' for pattern in spelt)})(?!\w)"
+        return rf"{_BEFORE}(?:{'|'.join(f'({pattern})' for pattern in spelt)}){_AFTER}"
     bordered = [
-        ("" if start else r"(?<!\w)") + pattern + ("" if end else r"(?!\w)")
-        for pattern, (start, end) in zip(spelt, kinds)
+        ("" if start else _BEFORE) + pattern + ("" if end else _AFTER) for pattern, (start, end) in zip(spelt, kinds)
     ]
     return "|".join(f"({pattern})" for pattern in bordered)
 

@@ -281,7 +281,7 @@ def _checked(tokens: Iterable[str], where: str = "") -> list[str]:
         raise TypeError(f"{where}expected a list of tokens, got a single string")
     listed: list[str] = []
     for token in tokens:
-        if not isinstance(token, str) or not token.strip():
+        if not isinstance(token, str) or not cleaned(token).strip():
             raise ValueError(f"{where}token {len(listed)} is {token!r}, expected a word; remove it from the list")
         listed.append(" ".join(cleaned(token).split()))
     seen: set[str] = set()

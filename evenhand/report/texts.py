@@ -13,6 +13,10 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding
 table{border-collapse:collapse;width:100%;margin:1rem 0}td,th{padding:.35rem .6rem;border-bottom:1px solid #ddd;
 text-align:right;vertical-align:top}td:first-child,th:first-child,.text{text-align:left}.text{width:38%}
 .warning{background:#fff3cd;border-left:4px solid #c8641e;padding:.6rem 1rem}.note{color:#666}mark{background:#ffe08a}
+.table{overflow-x:auto}p,.text{overflow-wrap:anywhere}
+@media(max-width:40rem){.versions tr:first-child{display:none}.versions tr,.versions td{display:block;width:auto;
+text-align:left;border:0;padding:.15rem 0}.versions tr{border-bottom:1px solid #ddd;padding:.5rem 0}
+.versions td::before{content:attr(data-is) ": ";color:#666}}
 @media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}td,th{border-color:#444}.warning{background:#3a2f14}
 mark{background:#7a5a00;color:#fff}}
 """
@@ -39,7 +43,13 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
         f"<p>{n['trained']:,} texts to train on, {n['held_out']:,} held out to judge. Swap: "
         f"{_said(findings['swap'])}. {versions['texts']:,} held-out texts have versions, {versions['each'] - 1} each; "
         f"{versions['blind']:,} of them look the same to the encoder in every version and are not counted as treated "
-        "alike.</p>"
+        "alike."
+        + "".join(
+            f" Rows of the table that were left out because they have no {what}: {n[key]:,}."
+            for key, what in (("without_text", "text"), ("without_label", "label"))
+            if n.get(key)
+        )
+        + "</p>"
     )
     if findings["warning"]:
         parts.append(f"<p class='warning'>{_said(findings['warning'])}</p>")
@@ -55,7 +65,7 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
     parts += ["<h2>Certificate</h2>", f"<p>{_said(sentence)}</p>"]
     if certificate.get("worst"):
         parts.append(f"<p>{_said(certificate['worst']['statement'])}</p>")
-    parts += ["<h2>The worst version of a text</h2>", _versions(worst)]
+    parts += ["<h2>The worst version of a text</h2>", _versions(worst, findings.get("labels", []))]
     terms = models.get("fair", {}).get("terms") or []
     if terms:
         parts += ["<h2>Errors by term (fair model, 95 % intervals)</h2>", _terms(terms)]
@@ -72,13 +82,16 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
     )
 
 
-def _versions(worst: Sequence[Mapping[str, Any]]) -> str:
+def _versions(worst: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
+    if not worst:
+        return "<p>No held-out text has a version that the encoder can tell from it.</p>"
     rows = []
     for line in worst:
         text, version = _differences(str(line["text"]), str(line["worst_version"]))
         moved = f"{line['probability']:.2f} → {line['probability_of_worst']:.2f}"
         rows.append([text, version, moved, "yes" if line["decision_changes"] else "no"])
-    return _table(["text", "its worst version", "probability", "decision changes"], rows, wide=2)
+    probability = f"probability of {_said(labels[1])}" if len(labels) == 2 else "largest probability"
+    return _table(["text", "its worst version", probability, "decision changes"], rows, wide=2)
 
 
 def _differences(text: str, version: str, limit: int = 60) -> tuple[str, str]:
@@ -110,9 +123,12 @@ def _rate(term: Mapping[str, Any], name: str) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], wide: int = 0) -> str:
     def cells(row: Sequence[str], tag: str) -> str:
         kinds = [" class='text'" if i < wide else "" for i in range(len(row))]
+        if wide and tag == "td":  # on a narrow screen each line is a card, and says what its parts are
+            kinds = [f"{kind} data-is='{name}'" for kind, name in zip(kinds, head)]
         return "<tr>" + "".join(f"<{tag}{kind}>{cell}</{tag}>" for cell, kind in zip(row, kinds)) + "</tr>"
 
-    return "<table>" + cells(head, "th") + "".join(cells(row, "td") for row in rows) + "</table>"
+    start = "<div class='table'><table class='versions'>" if wide else "<div class='table'><table>"
+    return start + cells(head, "th") + "".join(cells(row, "td") for row in rows) + "</table></div>"
 
 
 def _number(value: float | None) -> str:

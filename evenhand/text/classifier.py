@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from evenhand.counterfactuals.columns import swap_column
 from evenhand.counterfactuals.texts import as_texts
 from evenhand.error_rates import auc, threshold_at
 from evenhand.estimators import CLPClassifier, ERMClassifier, SenSeIClassifier, SenSRClassifier
@@ -22,6 +23,7 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.gradient import GradientSearch
 from evenhand.text.calibration import Calibration
 from evenhand.text.features import Encoder, TextFeatures, without_blind
+from evenhand.text.frames import FrameFeatures, as_frame
 from evenhand.variations import Variations
 
 __all__ = ["TextClassifier"]
@@ -39,6 +41,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     swaps: a function list[str] -> `Variations`, such as `TokenSwap(identity_tokens(), sample=8)` or `GenderSwap()`;
         None only for the method "plain".
     method: "sensei", "clp" (counterfactual logit pairing), "sensr" or "plain".
+    text: None where X holds the texts; the name of their column where X is a table. Its other columns are features too,
+        numbers and categories as they come, and stay as they are in every version (`counterfactuals.swap_column`).
     mentions: more labelled texts (texts, y) to train on, never to validate on: `datasets.mentions(tokens)` holds
         harmless and abusive sentences about every token, against the belief that a mention is an insult.
     rho: the weight of fairness, or "auto": of the values tried, the one with the lowest CTF score on validation texts
@@ -60,6 +64,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         swaps: Swaps | None = None,
         method: str = "sensei",
         *,
+        text: Any = None,
         mentions: tuple[Sequence[str], Any] | None = None,
         rho: float | str = "auto",
         eps: float = 0.3,
@@ -76,6 +81,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.encoder = encoder
         self.swaps = swaps
         self.method = method
+        self.text = text
         self.mentions = mentions
         self.rho = rho
         self.eps = eps
@@ -89,17 +95,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Iterable[str], y: Any) -> Self:
-        """Train on texts (a list, a column, or a frame with one column) and labels of any kind."""
-        texts, labels = as_texts(X), np.asarray(y)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on texts (a list, a column, a frame with one column; with `text`, any table) and labels of any kind."""
+        given: Any = as_texts(X) if self.text is None else as_frame(X, self.text)
+        texts, labels = given if self.text is None else as_texts(given[self.text]), np.asarray(y)
         self._check(texts, labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         fit, held = _split(codes, self.validation_fraction, self.random_state, texts)
         self.features_ = TextFeatures(self.encoder)
-        vectors = self.features_.vectors(texts)
+        if self.text is not None:
+            self.features_ = FrameFeatures(self.encoder, self.text).fit_columns(given.iloc[fit])
+        vectors = self.features_.vectors(given)
         self.features_.fit_vectors(vectors[fit])
         x = self.features_.scaled(vectors)
-        versions, self.blind_ = self._versions(texts)
+        versions, self.blind_ = self._versions(given)
         seen, valid = versions.select(fit), versions.select(held)
         train = self._with_mentions(x[fit], codes[fit])
         self.fair_metric_ = self._metric(seen)
@@ -118,19 +127,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._calibrate(plain, x[held], codes[held])
         return self
 
-    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Calibrated class probabilities (n, K), columns in the order of `classes_`."""
         check_is_fitted(self, "net_")
         return self.calibration_.probabilities(self._logits(self.features_.transform(X)))
 
-    def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Of two classes, how far the log odds lie above the threshold (n,); of more, calibrated log probabilities."""
         p = self.predict_proba(X)
         if len(self.classes_) > 2:
             return np.log(np.clip(p, 1e-300, None))
         return _log_odds(p[:, 1]) - float(_log_odds(np.array([self.threshold_]))[0])
 
-    def predict(self, X: Iterable[str]) -> NDArray[Any]:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The class of each text: of two classes the second where its probability reaches `threshold_`."""
         p = self.predict_proba(X)
         codes = (p[:, 1] >= self.threshold_).astype(int) if len(self.classes_) == 2 else p.argmax(axis=1)
@@ -155,14 +164,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         if len(np.unique(labels)) < 2:
             raise ValueError("a classifier needs two classes or more; y holds one class only")
+        if self.text is not None and self.mentions is not None:
+            raise ValueError("mentions are texts without other columns; leave them out, or text= and the other columns")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1, got {self.validation_fraction}")
 
-    def _versions(self, texts: list[str]) -> tuple[Variations, int]:
+    def _versions(self, given: Any) -> tuple[Variations, int]:
         """Versions as scaled vectors; those that the encoder cannot tell apart are left out and counted."""
         if self.swaps is None:
             return Variations(np.empty((0, 2, self.features_.n_features_out_), dtype=np.float32), np.empty(0, int)), 0
-        said = self.swaps(texts)
+        said = self.swaps(given) if self.text is None else swap_column(given, self.text, self.swaps)
         if len(said) == 0:
             if self.method == "plain":
                 return Variations(np.empty((0, 2, self.features_.n_features_out_), np.float32), np.empty(0, int)), 0

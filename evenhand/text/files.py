@@ -35,6 +35,8 @@ _TOKEN_OPTIONS = ["plurals", "everywhere", "insults", "neutral", "passage", "sam
 def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dict[str, Any] | None = None) -> None:
     """Write a fitted TextClassifier to one file, atomically. Its encoder must be a SentenceEncoder: others have no name
     by which they could be found again."""
+    if model.text is not None:
+        raise TypeError("a model of a text column beside other columns cannot be saved as one file yet; pickle it")
     encoder = model.features_.encoder_
     if not isinstance(encoder, SentenceEncoder):
         raise TypeError(

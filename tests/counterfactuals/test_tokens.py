@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.counterfactuals import TokenSwap, identity_tokens
+from evenhand.counterfactuals.texts import cleaned
 
 TOKENS = ["gay", "straight", "african american", "american", "old"]
 
@@ -123,11 +124,12 @@ def test_a_series_is_a_list_of_texts():
     assert TokenSwap(TOKENS)(pd.Series(["x", "gay"], index=[7, 9])).rows.tolist() == [1]
 
 
-word = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter(str.strip)
+word = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8)
+word = word.filter(lambda w: cleaned(w).strip())
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(word, min_size=2, max_size=4, unique_by=lambda w: " ".join(w.split()).casefold()), st.text())
+@given(st.lists(word, min_size=2, max_size=4, unique_by=lambda w: " ".join(cleaned(w).split()).casefold()), st.text())
 def test_any_tokens_and_any_text(tokens, text):
     """Regex signs, emoji, right-to-left: whatever the tokens are, each is found and replaced as it stands."""
     swap = TokenSwap(tokens)
@@ -336,3 +338,14 @@ def test_columns_are_taken_for_what_they_are(kind):
 def test_a_table_of_several_columns_is_refused():
     with pytest.raises(TypeError, match="2 columns"):
         TokenSwap(TOKENS)(pd.DataFrame({"a": ["gay"], "b": ["x"]}))
+
+
+def test_a_letter_of_a_script_without_spaces_is_a_border():
+    found = TokenSwap(["gay", "deaf"])(["我是gay人", "她很gaycafé"])
+    assert found.rows.tolist() == [0]
+    assert found.values[0, 1] == "我是deaf人"
+
+
+def test_a_token_that_nobody_can_see_is_refused():
+    with pytest.raises(ValueError, match=r"token 1 is '\\xad', expected a word"):
+        TokenSwap(["gay", "\u00ad"])

@@ -29,6 +29,16 @@ def test_frontier_adult(run, tmp_path):
     assert "</html>" in (tmp_path / "frontier_adult.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(not STAND_INS.exists(), reason="needs German credit in ../shared/data/public_nets")
+def test_case_studies(command, tmp_path):
+    command("case_studies", "--german", str(STAND_INS / "public_nets" / "german_encoded.npz"), "--quick")
+    found = json.loads((tmp_path / "case_studies.json").read_text())["german"]
+    assert found["people"] == 1000
+    assert set(found["models"]) >= {"plain", "blind", "boosted", "boosted_blind", "project", "fair"}
+    assert found["models"]["boosted_blind"]["changed"]["sex or age"] == 0 < found["models"]["plain"]["relative"]
+    assert found["certificate"]["lower"] <= found["certificate"]["upper"]
+
+
 def test_ranking(run, tmp_path):
     run("ranking", "--quick")
     assert pd.read_csv(tmp_path / "ranking.csv")["NDCG"].between(0, 1).all()

@@ -53,3 +53,16 @@ def test_undefined_is_said():
     page = render_texts(FINDINGS, [], {})
     assert "<td>FPED</td><td>undefined</td><td>1.500</td>" in page
     assert "undefined</td></tr>" in page  # nobody to miss: no rate
+
+
+def test_what_a_probability_is_of_and_what_was_left_out():
+    said = FINDINGS | {
+        "labels": ["<no>", "<yes>"],
+        "texts": FINDINGS["texts"] | {"without_text": 2, "without_label": 0},
+    }
+    page = render_texts(said, WORST, {})
+    assert "<th>probability of &lt;yes&gt;</th>" in page
+    assert "<td data-is='probability of &lt;yes&gt;'>0.90 → 0.20</td>" in page  # its label on a narrow screen
+    assert "left out because they have no text: 2." in page
+    assert "no label" not in page
+    assert "No held-out text has a version" in render_texts(said, [], {})

@@ -141,6 +141,16 @@ def install() -> str:
     return table(head, rows)
 
 
+def versions() -> str:
+    """What tools/versions.py installed, and how the tests ended there."""
+    shown = ["numpy", "scipy", "scikit-learn", "pandas", "torch", "onnx", "lightgbm"]
+    rows = []
+    for case in sorted(_read("versions").values(), key=lambda case: (case["versions"] == "newest", case["python"])):
+        installed = ", ".join(f"{name} {case['installed'][name]}" for name in shown) if "installed" in case else ""
+        rows.append([case["python"], case["versions"], installed, case["result"]])
+    return table(["Python", "versions", "among them", "tests"], rows)
+
+
 def million() -> str:
     """What benchmarks/million_rows.py measured."""
     sys.path.insert(0, str(ROOT / "benchmarks"))

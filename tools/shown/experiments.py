@@ -33,6 +33,29 @@ def demo() -> str:
     return "\n".join([*lines, "", "![The report: summary and certificate](docs/images/report.png)"])
 
 
+def case_study(name: str) -> str:
+    """One table from the file to the report: its command, all models side by side, and what is proved."""
+    found = json.loads((ROOT / "experiments" / "results" / "case_studies.json").read_text())[name]
+    names = {
+        "plain": "Plain network", "blind": "Plain network, blind", "boosted": "Boosted trees",
+        "boosted_blind": "Boosted trees, blind", "project": "Project", "fair": "Fair (SenSeI)",
+    }  # fmt: skip
+    asked = list(found["models"]["plain"]["changed"])[-1]
+    lines = [
+        f"    {found['command']}",
+        "",
+        f"| {found['certificate']['n']} held-out people | BA | AUC | log loss "
+        f"| decided otherwise if only {asked} changed | relative | decisions |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for key, row in found["models"].items():
+        scores = f"{row['balanced_accuracy']:.3f} | {row['auc']:.3f} | {row['log_loss']:.3f}"
+        shares = " | ".join(percent(value) for value in (row["changed"][asked], row["relative"], row["decisions"]))
+        lines.append(f"| {names.get(key, key)} | {scores} | {shares} |")
+    proved = found["certificate"]
+    return "\n".join([*lines, "", f"Why this model: {found['chosen']['why']}", "", f"Proved: {proved['headline']}."])
+
+
 def relative_objective() -> str:
     """Both objectives on validation rows, means over the splits."""
     runs = pd.read_csv(find("relative_objective.csv"))

@@ -1,0 +1,106 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.feature_extraction.text import HashingVectorizer
+
+from evenhand import certify
+from evenhand.counterfactuals import TokenSwap, swap_column
+from evenhand.datasets import templates
+from evenhand.evaluation import balanced_accuracy, ctf_std
+from evenhand.output_distances import total_variation
+from evenhand.text import TextClassifier, save_text
+from evenhand.text.frames import FrameFeatures
+
+COUNTS = HashingVectorizer(n_features=96, norm="l2")
+COMMENTS = templates(400, seed=0)
+TOKENS = list(COMMENTS.groups.columns)
+RNG = np.random.default_rng(0)
+SPAM = RNG.random(400) < 0.5  # what the text does not say
+FRAME = pd.DataFrame(
+    {
+        "age": np.where(RNG.random(400) < 0.1, np.nan, RNG.integers(18, 90, 400)),
+        "comment": COMMENTS.texts,
+        "channel": np.where(SPAM, "mail", np.where(RNG.random(400) < 0.1, None, "web")),
+        "new": RNG.random(400) < 0.5,
+    }
+)
+Y = np.where(SPAM, 1, COMMENTS.y)
+SWAP = TokenSwap(TOKENS, sample=4)
+SMALL = {"hidden": (30,), "steps": 120, "lr": 3e-3, "k": 8, "batch_size": 64, "text": "comment"}
+
+
+def embed(texts):
+    return COUNTS.transform(texts).toarray()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {
+        method: TextClassifier(embed, SWAP, method, rho=1.0, **SMALL).fit(FRAME[:300], Y[:300])
+        for method in ("plain", "sensei")
+    }
+
+
+def test_other_columns_are_used_and_versions_are_treated_alike(fitted):
+    rest = FRAME[300:]
+    versions = swap_column(rest, "comment", TokenSwap(TOKENS))
+    without = TextClassifier(embed, SWAP, "plain", **SMALL | {"text": None}).fit(FRAME["comment"][:300], Y[:300])
+    alone = balanced_accuracy(Y[300:], without.predict(rest["comment"]))
+    for model in fitted.values():
+        assert balanced_accuracy(Y[300:], model.predict(rest)) > alone + 0.05
+    ctf = {name: ctf_std(versions.map(lambda x, m=m: m.predict_proba(x)[:, 1])) for name, m in fitted.items()}
+    assert ctf["sensei"] < 0.7 * ctf["plain"]
+
+
+def test_the_exact_certificate_takes_the_rows_with_their_versions(fitted):
+    versions = swap_column(FRAME[300:], "comment", TokenSwap(TOKENS))
+    found = {
+        name: certify(model.pipeline_, versions, eps=0.0, output_distance=total_variation)
+        for name, model in fitted.items()
+    }
+    p = versions.map(fitted["plain"].pipeline_.predict_proba).values
+    worst = 0.5 * np.abs(p - p[:, :1]).sum(axis=-1).max(axis=1).mean()
+    assert found["plain"].lower <= worst <= found["plain"].upper
+    assert "exact over these versions" in str(found["plain"])
+    assert found["sensei"].upper < found["plain"].upper
+
+
+def test_other_kinds_of_tables_give_the_same(fitted):
+    polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    rest = FRAME[300:]
+    p = fitted["sensei"].predict_proba(rest)
+    for table in (
+        polars.DataFrame(rest.astype(object).where(rest.notna(), None).to_dict("list")),
+        arrow.table(rest.astype(object).where(rest.notna(), None).to_dict("list")),
+    ):
+        assert fitted["sensei"].predict_proba(table) == pytest.approx(p, abs=1e-6)
+    assert fitted["sensei"].predict_proba(rest[["new", "channel", "comment", "age"]]) == pytest.approx(p, abs=1e-6)
+    assert pickle.loads(pickle.dumps(fitted["sensei"])).predict_proba(rest) == pytest.approx(p, abs=1e-6)
+    assert clone(fitted["sensei"]).text == "comment"
+
+
+def test_features_of_missing_and_unknown_values():
+    found = FrameFeatures(embed, "comment").fit(FRAME)
+    odd = pd.DataFrame({"age": [None], "comment": ["x"], "channel": ["pigeon"], "new": [True], "more": [1]})
+    x = found.transform(odd)
+    assert x.shape == (1, 96 + 1 + 3 + 2)
+    assert np.isfinite(x).all()
+
+
+def test_what_is_wrong_is_said(fitted, tmp_path):
+    model = fitted["sensei"]
+    with pytest.raises(ValueError, match="there is no column 'comment'; the table has age"):
+        model.predict(FRAME[["age"]])
+    with pytest.raises(ValueError, match="no column 'age', which the model was trained with"):
+        model.predict(FRAME[["comment", "channel", "new"]])
+    with pytest.raises(TypeError, match="X must be a table with it; got list"):
+        model.predict(["a text"])
+    with pytest.raises(TypeError, match="cannot be saved as one file yet; pickle it"):
+        save_text(model, tmp_path / "m.text")
+    with pytest.raises(ValueError, match="mentions are texts without other columns"):
+        TextClassifier(embed, SWAP, mentions=(["a"], [1]), **SMALL).fit(FRAME, Y)
+    with pytest.raises(ValueError, match="there is no column 'other' of texts"):
+        swap_column(FRAME, "other", SWAP)
