@@ -145,6 +145,7 @@ def audit(
     chunk: int = 1024,
     per_person: bool = True,
     progress: bool = False,
+    device: str | torch.device = "cpu",
 ) -> Audit:
     """Search the worst case of everybody and bound R(h) from below.
 
@@ -159,10 +160,10 @@ def audit(
     output_distance: by default the mean squared logits, or the total variation for a model that only gives
     probabilities. threshold: the score (second logit minus the first, or the only output) above which the decision is
     yes; 0 for classifiers. per_person=False keeps nothing for each person, so that memory does not grow with their
-    number; r_low may then be lower by about one part in ten thousand.
+    number; r_low may then be lower by about one part in ten thousand. device: where a module runs, in float64.
     """
     check_statement(eps, confidence)
-    judged = Judged.of(model)
+    judged = Judged.of(model, device)
     parts, tuners, whole = parts_of(x, chunk), _tuners(x), hasattr(x, "shape") or isinstance(x, list)
     first = next(parts, None)
     if first is None or len(first) == 0:
@@ -337,4 +338,7 @@ def _differs(original: pd.Series, worst: pd.Series) -> NDArray[np.bool_]:
 
 
 def _show(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    number = float(value)
+    return f"{number:.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"

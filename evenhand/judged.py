@@ -46,7 +46,8 @@ class Judged:
     jumps: list[NDArray[np.float64]] | None = None  # of any model of trees: where its outputs may jump, by column
 
     @classmethod
-    def of(cls, model: Any) -> Judged:
+    def of(cls, model: Any, device: str | torch.device = "cpu") -> Judged:
+        """device: where a module runs; what is computed about its outputs stays on the CPU."""
         model, preprocessing = getattr(model, "best_estimator_", model), None  # a search stands for what it chose
         if isinstance(model, Pipeline):
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
@@ -56,10 +57,10 @@ class Judged:
         classes = getattr(model, "classes_", None)
         module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
         if isinstance(module, nn.Module):
-            wide = copy.deepcopy(module).to(device="cpu", dtype=torch.float64).eval()
+            wide = copy.deepcopy(module).to(device=device, dtype=torch.float64).eval()
             for parameter in wide.parameters():
                 parameter.requires_grad_(False)
-            outputs = lambda x: _columns(wide(x))  # noqa: E731
+            outputs = lambda x: _columns(wide(x.to(device)).to("cpu"))  # noqa: E731
             return cls(outputs, wide, classes, metric, bounds, preprocessing, False, classes is not None)
         ensemble = _trees(model)
         if ensemble is not None:

@@ -7,10 +7,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+FEW = 4  # values by which a change is seen: of the last layers, which every step changes
 _steps: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
 
 
@@ -33,7 +34,7 @@ class ModelStep:
         self.total, self.count = torch.zeros(()), 0
         self.seen: tuple[Any, ...] | None = None
 
-    def begin(self, parameters: Sequence[nn.Parameter], lam: Tensor) -> None:
+    def begin(self, parameters: Sequence[Tensor], lam: Tensor) -> None:
         """A batch begins: the first of a new step, or one more of the present one."""
         now = _state(parameters) if parameters and torch.is_grad_enabled() else None
         if now is None or now != self.seen:
@@ -47,8 +48,16 @@ class ModelStep:
         return value if first else self.total / self.count
 
 
-def _state(parameters: Sequence[nn.Parameter]) -> tuple[Any, ...]:
-    """Changes with every change of a parameter in place, and with every step of an optimizer that holds one."""
+def _state(parameters: Sequence[Tensor]) -> tuple[Any, ...]:
+    """Changes with every change of a parameter in place, and with every step of an optimizer that holds one; a change
+    through ``.data`` has no trace but the values, of which a few are looked at."""
     ours = {id(p) for p in parameters}
     taken = [n for o, n in list(_steps.items()) if any(id(p) in ours for g in o.param_groups for p in g["params"])]
-    return (tuple(p._version for p in parameters), tuple(id(p) for p in parameters), sum(taken))
+    values = tuple(_last_value(p) for p in parameters[-FEW:])
+    return (tuple(p._version for p in parameters), tuple(id(p) for p in parameters), sum(taken), values)
+
+
+def _last_value(parameter: Tensor) -> float:
+    if parameter.numel() == 0 or parameter.is_meta:
+        return 0.0
+    return float(parameter.detach()[(-1,) * parameter.ndim])

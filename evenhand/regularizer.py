@@ -7,6 +7,7 @@ Read this file first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.mode import gradients_allowed
 from evenhand.search.model_view import Inputs, ModelView, Output
-from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, Search, WorstCases, box
+from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, Search, WorstCases, box, pair
 
 LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
 
@@ -81,18 +82,19 @@ class PricedSearch(nn.Module):
         first_layer: str | None = None,
     ) -> None:
         super().__init__()
-        if not eps >= 0:
-            raise ValueError(
-                f"eps must be zero or positive, got {eps}; it is the mean fair distance an adversary may use"
-            )
-        if not lam >= 0:
-            raise ValueError(f"lam must be zero or positive, got {lam}")
-        self.fair_metric, self.eps, self.bounds = fair_metric, float(eps), bounds
+        eps, lam = _number("eps", eps, "the mean fair distance an adversary may use"), _number("lam", lam, "its price")
+        if not isinstance(fair_metric, FairMetric):
+            raise TypeError(f"fair_metric must be a FairMetric, as FairMetric(A) is; got {type(fair_metric).__name__}")
+        _check_callable("search", search, "GradientSearch()")
+        _check_callable("lam_rule", lam_rule, "gradient_rule(0.01)")
+        if bounds is not None:
+            pair(bounds)
+        self.fair_metric, self.eps, self.bounds = fair_metric, eps, bounds
         self.search: Search = search if search is not None else GradientSearch()
         self.lam_rule = lam_rule if lam_rule is not None else gradient_rule(0.01)
         self.generator = generator
         self.vary, self.at, self.output, self.first_layer = vary, at, output, first_layer
-        self.register_buffer("lam", torch.tensor(float(lam)))
+        self.register_buffer("lam", torch.tensor(lam))
         self._step = ModelStep()
 
     def look(self, model: Model, x: Inputs) -> ModelView:
@@ -101,6 +103,8 @@ class PricedSearch(nn.Module):
             ranks.underlying(model), x, vary=self.vary, at=self.at, output=self.output, first_layer=self.first_layer
         )
         self.fair_metric.check_width(view.x)
+        if self.at is None and not view.x.requires_grad:  # what a network computed may overflow, and scalers know how
+            check_finite(view.x)
         check_inside(self.bounds, view.x)
         return view
 
@@ -182,6 +186,7 @@ class FairRegularizer(PricedSearch):
         output: Output | None = None,
         first_layer: str | None = None,
     ) -> None:
+        _check_callable("output_distance", output_distance, "mean_squared_logits")
         look: dict[str, Any] = {"vary": vary, "at": at, "output": output, "first_layer": first_layer}
         super().__init__(fair_metric, eps, bounds, search, lam_rule, lam, generator, **look)
         self.output_distance = output_distance
@@ -223,6 +228,31 @@ def check_inside(bounds: Bounds, x: Tensor) -> None:
             f"columns: {columns[:10]}{' ...' if len(columns) > 10 else ''}; people must be possible people: give the "
             "range that the features take after scaling, for example bounds=(x_train.amin(0), x_train.amax(0))"
         )
+
+
+def check_finite(x: Tensor) -> None:
+    """Rows that hold NaN or infinity are an error that counts them: a loss of NaN would not say where it comes from."""
+    bad = ~torch.isfinite(x)
+    if bool(bad.any()):
+        raise ValueError(
+            f"{int(bad.any(1).sum())} of {len(x)} rows hold NaN or infinite values, in {int(bad.any(0).sum())} of "
+            f"{x.shape[1]} columns; impute or drop them first"
+        )
+
+
+def _number(name: str, value: Any, what: str) -> float:
+    try:
+        number = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name} must be zero or positive, got {value!r}; it is a number, {what}")
+    return number
+
+
+def _check_callable(name: str, value: Any, example: str) -> None:
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function, such as {example}, got {value!r}")
 
 
 def _outside(h_x: Tensor) -> Tensor:

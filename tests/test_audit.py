@@ -373,3 +373,21 @@ def test_decisions_of_a_linear_model_are_counted_exactly():
     assert found.decisions.low == pytest.approx(turned.mean(), abs=0.06)
     assert found.decisions.lower < turned.mean()
     assert audit(model, x, METRIC, eps, ([-1.0, -9.0], [1.0, 9.0])).decisions is None
+
+
+def test_where_the_module_runs_changes_nothing_and_no_such_device_is_an_error():
+    seen = []
+
+    class Watched(nn.Linear):
+        def forward(self, x):
+            seen.append(x.device.type)
+            return super().forward(x)
+
+    model, x = Watched(3, 2), torch.rand(40, 3)
+    metric = FairMetric(torch.eye(3)[:, :1])
+    found = [audit(model, x, metric, 0.1, (0.0, 1.0), device=where) for where in ("cpu", torch.device("cpu", 0))]
+    assert found[0].r_low == found[1].r_low > 0
+    assert set(seen) == {"cpu"}
+    with pytest.raises(RuntimeError):
+        audit(model, x, metric, 0.1, (0.0, 1.0), device="meta")  # it does run there, where nothing has a value
+    assert seen[-1] == "meta"

@@ -60,6 +60,10 @@ def test_a_change_by_hand_is_a_step_and_another_models_step_is_not():
     with torch.no_grad():
         model.weight.sub_(0.1)
     assert begun(step, model) == 0
+    step.mean(torch.tensor(1.0), 3)
+    assert begun(step, model) == 3
+    model.bias.data -= 0.1  # leaves no trace with autograd
+    assert begun(step, model) == 0
 
 
 def test_without_anything_to_accumulate_every_batch_is_a_step():

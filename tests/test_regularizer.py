@@ -2,10 +2,12 @@
 
 import copy
 import functools
+import weakref
 from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from evenhand import ranks
@@ -218,25 +220,64 @@ def test_a_module_behind_a_function_is_in_eval_mode_too():
         assert model[2].training
 
 
-def test_a_function_that_hides_a_module_too_well_is_an_error():
-    model = nn.Sequential(nn.Linear(D, 16), nn.Dropout(0.5), nn.Linear(16, 2)).double().train()
-    registry = {id(model): model}
-    key = id(model)
+def test_a_module_that_no_look_at_the_function_finds_is_found_when_it_runs():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(D, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, 2)).double().train()
+    expected = regularizer(search=GradientSearch(fast=False)).evaluate(model, people())
+    statistics = model[1].running_mean.clone()
 
-    class Elsewhere:
-        __slots__ = ()
+    class Slotted:
+        __slots__ = ("parts",)
 
         def __call__(self, x):
-            return globals()["_REGISTRY"][key](x)
+            return self.parts[0](x)
 
-    globals()["_REGISTRY"] = registry
-    try:
-        with pytest.raises(ValueError, match="hides a module in train mode"):
-            regularizer()(Elsewhere(), people())
-        model.eval()
-        assert torch.isfinite(regularizer()(Elsewhere(), people()))
-    finally:
-        del globals()["_REGISTRY"]
+    class Static:
+        net = model
+
+        @staticmethod
+        def logits(x):
+            return Static.net(x)
+
+    slotted, behind = Slotted(), weakref.ref(model)
+    slotted.parts = [model]
+    for hidden in (slotted, Static.logits, lambda x: behind()(x)):
+        fair = regularizer(search=GradientSearch(fast=False))
+        torch.testing.assert_close(fair.evaluate(hidden, people()).value, expected.value)
+        assert all(module.training for module in model)
+        assert torch.equal(model[1].running_mean, statistics)
+        assert len(fair.look(hidden, people()).parameters()) == len(list(model.parameters()))
+
+
+class Noisy(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.linear, self.norm = kind, nn.Linear(D, 2), nn.BatchNorm1d(2, track_running_stats=False)
+
+    def forward(self, x):
+        h = self.linear(x)
+        if self.kind == "dropout":
+            return F.dropout(h, 0.3)  # the classic: training=self.training is forgotten
+        return self.norm(h) if self.kind == "batch" else h
+
+
+@pytest.mark.parametrize("kind", ["dropout", "batch", "sound"])
+@pytest.mark.parametrize("n", [5, 40])
+def test_a_model_whose_answer_is_not_the_persons_is_an_error(kind, n):
+    model, x = Noisy(kind).double(), people()[:n]
+    for form in (model, lambda z: model(z)):
+        if kind == "sound" or (kind == "batch" and n == 5):  # so few are not looked at one by one
+            assert torch.isfinite(regularizer()(form, x))
+            continue
+        with pytest.raises(ValueError, match="changes from call to call, or with the others"):
+            regularizer()(form, x)
+
+
+def test_a_last_batch_of_one_whose_axis_was_squeezed_away():
+    linear = nn.Linear(D, 1).double()
+    squeezed, kept = (regularizer()(model, people()[:1]) for model in (lambda x: linear(x).squeeze(), linear))
+    assert squeezed.isfinite()
+    torch.testing.assert_close(squeezed, kept)
 
 
 def ends(model, gain, x, fair_metric, lam, bounds=None, generator=None, rows=None):
@@ -265,6 +306,32 @@ def test_lam_steps_once_per_optimizer_step_however_many_batches_it_has(optimizer
     assert lams[0] != pytest.approx(0.5, abs=0.01)
     assert lams[0] == pytest.approx(lams[2], abs=1e-6)
     torch.testing.assert_close(lams[1], lams[3], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["tensors of ones own", "functional_call"])
+def test_lam_steps_with_weights_that_are_no_module(kind):
+    """Three uneven batches are one step; new weights, in the place of old ones or in new tensors, are another."""
+    x, module, lams = people(), net()[0], []
+    for batches in ([slice(40)], [slice(25), slice(25, 36), slice(36, 40)]):
+        weights = {name: (5 * p.detach()).requires_grad_() for name, p in module.named_parameters()}
+        fair = regularizer(search=ends)
+        for _ in range(5):
+            if kind == "functional_call":
+                weights = {name: (w.detach() * 1.1).requires_grad_() for name, w in weights.items()}
+            else:
+                for w in weights.values():
+                    w.data *= 1.1
+            for batch in batches:
+                held = tuple(weights.values()) if kind != "functional_call" else weights
+                model = (
+                    (lambda z, held=held: torch.func.functional_call(module, held, (z,)))
+                    if kind == "functional_call"
+                    else (lambda z, held=held: F.linear(z, *held))
+                )
+                fair(model, x[batch])
+        lams.append(fair.lam.item())
+    assert abs(lams[0] - 0.5) > 0.01  # one step is .0054
+    assert lams[0] == pytest.approx(lams[1], rel=1e-6)
 
 
 def test_lam_can_be_found_for_a_model_that_is_not_trained():
@@ -297,3 +364,45 @@ def test_a_rank_counts_as_much_as_it_has_rows(monkeypatch):
     monkeypatch.setattr(regularizer, "evaluate", lambda *given: result)
     assert regularizer(None, None).item() == 2.0 * 2 * 3 / 8
     assert regularizer.eval()(None, None).item() == 2.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eps": "0.1"}, "eps must be zero or positive"),
+        ({"eps": None}, "eps must be zero or positive"),
+        ({"eps": float("inf")}, "eps must be zero or positive"),
+        ({"lam": "1"}, "lam must be zero or positive"),
+        ({"bounds": "data"}, r"bounds must be None, a Box or a pair"),
+        ({"bounds": 5}, r"bounds must be None, a Box or a pair"),
+        ({"bounds": (0.0,)}, r"bounds must be a pair \(low, high\)"),
+        ({"bounds": (None, 1.0)}, r"bounds must be a pair \(low, high\)"),
+        ({"search": "fast"}, "search must be a function"),
+        ({"lam_rule": 0.1}, "lam_rule must be a function"),
+        ({"output_distance": "logits"}, "output_distance must be a function"),
+    ],
+)
+def test_a_wrong_kind_of_setting_is_told_at_once(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        FairRegularizer(FairMetric(torch.eye(D)[:, :1]), **options)
+
+
+def test_a_matrix_is_no_metric():
+    with pytest.raises(TypeError, match="must be a FairMetric"):
+        FairRegularizer(torch.eye(D))
+
+
+@pytest.mark.parametrize("distance", [F.mse_loss, lambda a, b: (a - b) ** 2], ids=["one number", "one per logit"])
+def test_an_output_distance_must_leave_the_rows_apart(distance):
+    with pytest.raises(ValueError, match="one number for each row"):
+        regularizer(output_distance=distance)(nn.Linear(D, 2).double(), people())
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_rows_that_are_no_numbers_are_counted(bad):
+    x = people()
+    x[3, 1] = bad
+    fair = FairRegularizer(FairMetric(torch.eye(D)[:, :1]))
+    with pytest.raises(ValueError, match=f"1 of {len(x)} rows hold NaN or infinite values, in 1 of {D} columns"):
+        fair(nn.Linear(D, 2).double(), x)
+    assert fair.lam == 1.0

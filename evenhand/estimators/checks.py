@@ -6,7 +6,16 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 POSITIVE = {"lr", "batch_size", "steps"}
+FUNCTIONS = {  # each None, or a function such as this
+    "search": "GradientSearch()",
+    "output_distance": "mean_squared_logits",
+    "lam_rule": "gradient_rule(0.01)",
+    "optimizer": "torch.optim.AdamW",
+    "module": "a torch.nn.Module or a function of the numbers of features and outputs",
+}
 NOT_NEGATIVE = {"rho", "eps", "lam", "weight_decay", "warm_up", "validation_fraction"}
 WHOLE = {"batch_size", "steps"}
 
@@ -22,6 +31,14 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError(f"hidden must be a tuple of positive widths, such as (100,); got {hidden!r}{hint}")
     if not 0 <= given.get("validation_fraction", 0) < 1:
         raise ValueError(f"validation_fraction must lie in [0, 1); got {given['validation_fraction']}")
+    for name, example in FUNCTIONS.items():
+        if given.get(name) is not None and not callable(given[name]):
+            raise ValueError(f"{name} must be a function, such as {example}; got {given[name]!r}")
+    if given.get("certified") is not None:
+        _check_number("certified", given["certified"])
+    if not all(callable(callback) for callback in _listed("callbacks", given.get("callbacks") or ())):
+        raise ValueError(f"callbacks must be functions of (step, steps, numbers); got {given['callbacks']!r}")
+    _check_device(given.get("device", "cpu"))
     weight = given.get("class_weight")
     if not (weight is None or isinstance(weight, Mapping) or (isinstance(weight, str) and weight == "balanced")):
         raise ValueError(f"class_weight must be 'balanced', None or a table of class: weight; got {weight!r}")
@@ -37,6 +54,20 @@ def _check_number(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be positive; got {value}")
     if name in NOT_NEGATIVE and not size >= 0:
         raise ValueError(f"{name} must be zero or positive; got {value}")
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise ValueError(f"{name} must be a list; got {values!r}")
+    return list(values)
+
+
+def _check_device(device: Any) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ValueError(f"device={device!r} cannot be used here ({reason}); 'cpu' always can") from error
 
 
 def _is_width(value: Any) -> bool:

@@ -15,6 +15,7 @@ from evenhand.domain import Box
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import column_names
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.search.worst_cases import pair
 
 
 def check_frame(X: Any) -> None:
@@ -45,8 +46,34 @@ def check_frame(X: Any) -> None:
         )
 
 
+def check_labels(y: Any, numeric: bool) -> None:
+    """One target for each row, and none missing."""
+    labels: np.ndarray = np.asarray(y) if y is not None else np.empty(0)
+    shape = tuple(labels.shape)
+    if labels.ndim == 2 and shape[-1] > 1:
+        kind = "Regressor" if numeric else "Classifier"
+        raise ValueError(
+            f"y should be a 1d array, one target for each row, got an array of shape {shape} instead; for several "
+            f"targets use sklearn.multioutput.MultiOutput{kind}, which trains one model for each"
+        )
+    words = labels.dtype == object and labels.ndim == 1 and not numeric
+    missing = sum(v is None or v is pd.NA or v != v for v in labels.tolist()) if words else 0
+    if missing:
+        raise ValueError(f"y is missing in {missing} of {len(labels)} rows (None or NaN); drop these rows first")
+
+
+def weights_by_class(estimator: Any) -> Tensor:
+    """The weights of a table class: weight, in the order of ``classes_``."""
+    each = [float(estimator.class_weight.get(label, 1.0)) for label in estimator.classes_.tolist()]
+    if not all(0 <= weight < float("inf") for weight in each):
+        raise ValueError(f"class_weight must give every class a weight, zero or more; got {estimator.class_weight!r}")
+    return torch.tensor(each)
+
+
 def plain_table(X: Any) -> Any:
-    """Arrow tables as frames and sparse matrices as arrays; everything else as it is."""
+    """Arrow tables and lazy frames as frames, sparse matrices as arrays; everything else as it is."""
+    if hasattr(X, "collect") and type(X).__module__.startswith("polars"):
+        return X.collect()
     if hasattr(X, "to_pandas") and type(X).__module__.startswith("pyarrow"):
         return X.to_pandas()
     return X.toarray() if hasattr(X, "toarray") and hasattr(X, "nnz") else X
@@ -82,6 +109,11 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
         metric = from_classifier(X, predict=named(*taught)) if taught else FairMetric.euclidean(d)
     elif hasattr(fair_metric, "fit"):
         metric = clone(fair_metric).fit(X, None, *taught).fair_metric_
+    elif not callable(fair_metric):
+        raise TypeError(
+            f"fair_metric must be a FairMetric or a learner of one, got {fair_metric!r}; to make columns sensitive, "
+            "write ClassifierMetric(['sex'])"
+        )
     else:
         metric = fair_metric(X, *taught)
     if not isinstance(metric, FairMetric):
@@ -125,7 +157,7 @@ def data_bounds(x: Tensor, fair_metric: FairMetric | None = None) -> Box:
 
 def given_bounds(bounds: Any, x: Tensor, names: list[str] | None) -> Box:
     """The user's bounds; training rows outside them are an error that counts them and names the columns."""
-    box = Box.of(bounds, x.shape[1])
+    box = Box.of(bounds if isinstance(bounds, Box) else pair(bounds), x.shape[1])
     people = x.detach().to(device="cpu", dtype=torch.float64)
     outside = ~box.contains(people)
     if outside.any():

@@ -16,8 +16,18 @@ from torch import Tensor, nn
 
 from evenhand import ranks
 from evenhand.domain import Box, FreeBox
-from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, plain_table, select_rows, tensor_of
+from evenhand.estimators.inputs import (
+    check_frame,
+    check_labels,
+    data_bounds,
+    given_bounds,
+    plain_table,
+    select_rows,
+    tensor_of,
+    weights_by_class,
+)
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.search.worst_cases import pair
 from evenhand.training.streams import Repeated, Stream, one_shot
 
 HELD_OUT_DRAWS = 2000  # people drawn from the held-out rows, by weight, to be evaluated on
@@ -131,6 +141,7 @@ def from_arrays(
     """Checked rows; those of weight zero are left out, with all that belongs to them."""
     X = plain_table(X)
     check_frame(X)
+    check_labels(y, numeric)
     values, target = validate_data(estimator, X, y, dtype=np.float32, order="C", y_numeric=numeric, reset=reset)
     if sensitive_features is not None:
         n = len(sensitive_features) if not hasattr(sensitive_features, "shape") else sensitive_features.shape[0]
@@ -177,7 +188,7 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
     source.y = torch.as_tensor(codes, dtype=torch.long, device=source.x.device)
     source.balanced = isinstance(estimator.class_weight, str)  # "balanced", see checks.py
     if isinstance(estimator.class_weight, dict):
-        each = torch.tensor([float(estimator.class_weight.get(c, 1.0)) for c in estimator.classes_.tolist()])
+        each = weights_by_class(estimator)
         weight = torch.ones(len(codes), dtype=torch.float64) if source.weight is None else source.weight
         source.weight = weight * each.to(weight)[source.y]
     return Targets(len(estimator.classes_))
@@ -303,7 +314,7 @@ class Streamed:
         if given is None:
             return None
         if not isinstance(given, str):
-            box = Box.of(given, self.d)
+            box = Box.of(given if isinstance(given, Box) else pair(given), self.d)
             low, high = box.low.numpy() - 1e-6, box.high.numpy() + 1e-6
             outside = np.flatnonzero((seen.low < low) | (seen.high > high)).tolist()
             if outside:
@@ -400,7 +411,7 @@ def _class_weights(estimator: Any, seen: Seen) -> Tensor | None:
     if estimator.class_weight is None:
         return None
     if isinstance(estimator.class_weight, dict):
-        return torch.tensor([float(estimator.class_weight.get(c, 1.0)) for c in estimator.classes_.tolist()])
+        return weights_by_class(estimator)
     counts = np.array([seen.counts[label] for label in estimator.classes_], dtype=np.float64)
     return torch.as_tensor(seen.rows / (len(counts) * counts), dtype=torch.float32)
 

@@ -46,7 +46,10 @@ def column_positions(X: Any, columns: Sequence[Column]) -> list[int]:
     for column in columns:
         if names is None or not isinstance(column, str):
             if not isinstance(column, int | np.integer) or not -width(X) <= column < width(X):
-                raise ValueError(f"column {column!r} does not exist: the data have {width(X)} unnamed columns")
+                raise ValueError(
+                    f"column {column!r} does not exist: the data have {width(X)} unnamed columns; give positions, such "
+                    "as [0], where names get lost on the way, as they do in BaggingClassifier"
+                )
             positions.append(int(column) % width(X))
         elif column in names:
             positions.append(names.index(column))

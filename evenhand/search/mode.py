@@ -12,7 +12,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 # Layers that do the same in train and eval mode and hold no statistics.
 _MODE_FREE = (
@@ -74,8 +75,10 @@ def gradients_allowed() -> Iterator[None]:
         yield
 
 
-def still(model: Callable[..., Any]) -> Callable[..., Any]:
+def still(model: Callable[..., Any], hidden: list[nn.Module] | None = None) -> Callable[..., Any]:
     """The model as it is in eval mode, for as long as one likes, while the model itself keeps its mode.
+
+    hidden: modules of a function in which ``modules_in`` found none.
 
     A module in train mode is seen through its ``twin``, so that nobody else who uses it meanwhile notices, and a
     backward pass that runs it again (checkpointing) finds the same mode. What has no twin is put in eval mode for the
@@ -87,14 +90,41 @@ def still(model: Callable[..., Any]) -> Callable[..., Any]:
         other = twin(model)
         if other is not None:
             return other
-    elif not any(m.training for top in modules_in(model) for m in top.modules()):
+    elif not any(m.training for top in hidden or modules_in(model) for m in top.modules()):
         return model
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        with eval_mode(model):
+        with eval_mode(hidden or model):
             return model(*args, **kwargs)
 
     return called
+
+
+def modules_called(call: Callable[[], Any]) -> list[nn.Module]:
+    """The modules that run when ``call()`` does, wherever a function hides them. They run in eval mode, so that nothing
+    of them changes, and keep theirs; those that other threads run are not touched."""
+    ours: list[nn.Module] = []
+    found: dict[nn.Module, None] = {}
+    here = threading.get_ident()
+
+    def about_to_run(module: nn.Module, _: Any) -> None:
+        if threading.get_ident() != here:
+            return
+        found[module] = None
+        for part in module.modules():
+            if part.training:
+                ours.append(part)
+                part.training = False
+
+    hook = register_module_forward_pre_hook(about_to_run)
+    try:
+        call()
+    finally:
+        hook.remove()
+        for part in ours:
+            part.training = True
+    inner = {part for module in found for part in module.modules() if part is not module}
+    return [module for module in found if module not in inner]
 
 
 def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None) -> nn.Module | None:
@@ -143,14 +173,29 @@ def modules_in(model: Any) -> list[nn.Module]:
     They are looked for in closures, defaults, bound objects, partial arguments, attributes, containers, and among the
     global names that a function's code mentions.
     """
-    found: dict[int, nn.Module] = {}
+    return [part for part in _held(model) if isinstance(part, nn.Module)]
+
+
+def weights_in(model: Any) -> list[Tensor]:
+    """What is trained: the parameters of its modules, and tensors that a function holds outside of any module."""
+    weights: dict[int, Tensor] = {}
+    for part in _held(model):
+        for weight in part.parameters() if isinstance(part, nn.Module) else (part,):
+            if weight.requires_grad:
+                weights[id(weight)] = weight
+    return list(weights.values())
+
+
+def _held(model: Any) -> list[nn.Module | Tensor]:
+    """The modules and the leaf tensors that a model holds."""
+    found: dict[int, nn.Module | Tensor] = {}
     seen: set[int] = set()
 
     def look(thing: Any, deep: int) -> None:
-        if isinstance(thing, nn.Module):
+        if isinstance(thing, nn.Module) or (isinstance(thing, Tensor) and thing.requires_grad and thing.is_leaf):
             found[id(thing)] = thing
             return
-        if id(thing) in seen or deep == 0 or isinstance(thing, type | torch.Tensor | str | bytes | int | float):
+        if id(thing) in seen or deep == 0 or isinstance(thing, type | Tensor | str | bytes | int | float):
             return
         seen.add(id(thing))
         for part in _parts(thing):

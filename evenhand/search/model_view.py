@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from contextlib import suppress
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.first_layer import Split, agreed, moved, split, split_named
-from evenhand.search.mode import gradients_allowed, modules_in, still, twin
+from evenhand.search.mode import gradients_allowed, modules_called, modules_in, still, twin, weights_in
 from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
 from evenhand.search.precision import Autocast, at_least_float32
 from evenhand.search.worst_cases import Gain, Model, WorstCases
@@ -20,7 +20,7 @@ from evenhand.search.worst_cases import Gain, Model, WorstCases
 Inputs = Any  # a tensor (n, ...), or a dict or tuple of what the model is called with
 Output = Callable[[Any], Tensor]  # from what the model returns to the tensor that is judged
 
-_row_by_row: WeakSet[Callable[..., Any]] = WeakSet()  # functions that were seen to treat each row by itself
+_row_by_row: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()  # what was seen to treat each row by itself
 
 
 class ModelView:
@@ -48,24 +48,24 @@ class ModelView:
         first_layer: str | None = None,
     ) -> None:
         _refuse_transforms()
-        self.output, self.modules = output, modules_in(model)
+        self.output, self.modules, self.weights = output, modules_in(model), weights_in(model)
         self.h_at_x: Tensor | None = None
-        call = still(model)
         if at is not None:
             self.given, self.call, given_h = _tap(model, x, at)
-            self.autocast = Autocast(self.given.device)
-            self.h_at_x = self._outputs(given_h)
         else:
-            self.given, self.call = _movable(call, x, vary)
-            self.autocast = Autocast(self.given.device)
+            self.given, self.call = _movable(still(model), x, vary)
+        self.autocast = Autocast(self.given.device)
+        if at is not None:
+            self.h_at_x = self._outputs(given_h)
+        elif self._hides_modules(model):
+            self.given, self.call = _movable(still(model, self.modules), x, vary)
         self.shape, self.dtype = self.given.shape[1:], self.given.dtype
         self.x = at_least_float32(self.given.flatten(1))
         self.cut: Split | None = None
         self.z: Tensor | None = None
-        if at is None and isinstance(x, Tensor):
-            self._check_rows(model)
-            if self.given.ndim == 2 and self.given.dtype == self.x.dtype:
-                self.cut = _cut(model, call, first_layer, self)
+        self._check_rows(model, alone=at is None and isinstance(x, Tensor))
+        if at is None and isinstance(x, Tensor) and self.given.ndim == 2 and self.given.dtype == self.x.dtype:
+            self.cut = _cut(model, self.call, first_layer, self)
         if self.cut is not None:
             with self.autocast.off():
                 self.z = self.cut.first(self.x)
@@ -76,9 +76,9 @@ class ModelView:
             out = self.call(x.to(self.dtype).reshape(len(x), *self.shape))
         return self._outputs(out)
 
-    def parameters(self) -> list[nn.Parameter]:
-        """Those of the model that are trained, as far as it can be seen."""
-        return [p for module in self.modules for p in module.parameters() if p.requires_grad]
+    def parameters(self) -> list[Tensor]:
+        """What is trained of the model, as far as it can be seen."""
+        return self.weights if self.weights else weights_in(self.modules)
 
     def h_x(self) -> Tensor:
         if self.h_at_x is None:
@@ -119,6 +119,7 @@ class ModelView:
                 "say what to take of it, for example output=lambda o: o.logits"
             )
         n = len(self.given)
+        h = h[None] if h.ndim == 0 and n == 1 else h  # squeeze() takes the axis of a single person, too
         if h.ndim == 0 or len(h) != n:
             raise ValueError(
                 f"the model gave an output of shape {tuple(h.shape)} for {n} rows; it must give each its own"
@@ -126,25 +127,43 @@ class ModelView:
         h = at_least_float32(h)
         return h[:, None] if h.ndim == 1 else h
 
-    def _check_rows(self, model: Any) -> None:
-        """A function may hide a module in train mode where nobody can see it: then rows do not stand for themselves."""
-        few = 8
-        if self.modules or len(self.given) <= few or _known(model):
-            return
+    def _hides_modules(self, model: Any) -> bool:
+        """Whether a function in which no module was found runs some; then they are its modules."""
+        if self.modules or len(self.given) == 0 or _known(model, []):
+            return False
         with torch.no_grad(), self.autocast.on():
-            h = self._outputs(self.call(self.given))
-            some = self.call(self.given[:few])
-        some = self.output(some) if self.output is not None else _logits(some)
-        near = 1e-4 if self.autocast.dtype is None and self.given.dtype == self.x.dtype else 0.05
-        scale = float(h.abs().amax()) if h.numel() else 0.0
-        if not torch.allclose(h[:few].flatten(), at_least_float32(some).flatten(), rtol=near, atol=near * scale):
+            self.modules = modules_called(lambda: self.call(_constant(self.given)))
+        return bool(self.modules)
+
+    def _check_rows(self, model: Any, alone: bool) -> None:
+        """Each person's output must be a matter of the person: the same in a second call, and without the others where
+        rows can be taken out (``alone``). Asked once of each model."""
+        few = 8
+        if len(self.given) == 0 or _known(model, self.modules):
+            return
+        given = _constant(self.given)
+        with torch.no_grad(), self.autocast.on():
+            h = self._outputs(self.call(given))
+            again = self._some(given[:few]) if alone and len(given) > few and not hasattr(model, "_orig_mod") else None
+            again = self.call(given) if again is None else again
+        again = self.output(again) if self.output is not None else _logits(again)
+        again = at_least_float32(again).reshape(-1, *h.shape[1:])
+        exact = self.autocast.dtype is None and self.given.dtype == self.x.dtype and given.device.type == "cpu"
+        near = 1e-3 if exact else 0.05  # TF32 and half precision give other digits in batches of other sizes
+        scale = float(h.abs().nan_to_num(0.0, 0.0).amax()) if h.numel() else 0.0
+        if not torch.allclose(h[: len(again)], again, rtol=near, atol=near * scale, equal_nan=True):
             raise ValueError(
-                "the model is a function whose output for a person changes from call to call or with the others in the "
-                "batch: it hides a module in train mode (dropout, BatchNorm); give the module itself, or a module "
-                "around it"
+                "the model's output for a person changes from call to call, or with the others in the batch, even in "
+                "eval mode, and would count as unfairness: look for dropout or noise that ignores the mode (F.dropout "
+                "without training=self.training) and for BatchNorm without running statistics"
             )
-        if isinstance(model, FunctionType):
-            _row_by_row.add(model)
+        _remember(model, self.modules)
+
+    def _some(self, given: Tensor) -> Any:
+        try:
+            return self.call(given)
+        except Exception:  # it takes whole batches only
+            return None
 
 
 def _refuse_transforms() -> None:
@@ -158,8 +177,25 @@ def _refuse_transforms() -> None:
         )
 
 
-def _known(model: Any) -> bool:
-    return isinstance(model, FunctionType) and model in _row_by_row
+def _anchor(model: Any, modules: list[nn.Module]) -> tuple[Any, tuple[Any, ...]]:
+    """What lives as long as the model does, and what must not change about it: functions are often made anew for each
+    batch, their code and the modules behind them are not."""
+    code = getattr(getattr(model, "__func__", model), "__code__", type(model))
+    return modules[0] if modules else model, (code, tuple(id(m) for top in modules for m in top.modules()))
+
+
+def _known(model: Any, modules: list[nn.Module]) -> bool:
+    anchor, mark = _anchor(model, modules)
+    try:
+        return mark in _row_by_row.get(anchor, ())
+    except TypeError:  # nothing can be remembered of it
+        return False
+
+
+def _remember(model: Any, modules: list[nn.Module]) -> None:
+    anchor, mark = _anchor(model, modules)
+    with suppress(TypeError):
+        _row_by_row.setdefault(anchor, set()).add(mark)
 
 
 def view_of(model: Model, x: Tensor) -> ModelView:

@@ -57,9 +57,19 @@ class DistanceGain:
 
     def __call__(self, h: Tensor) -> Tensor:
         if h.ndim == 2:
-            return self.output_distance(self.h_x, h)
-        each = self.output_distance(self.h_x.flatten(0, -2), h.flatten(0, -2))
+            return self._each(self.h_x, h)
+        each = self._each(self.h_x.flatten(0, -2), h.flatten(0, -2))
         return each.reshape(len(h), -1).mean(1)
+
+    def _each(self, h_x: Tensor, h: Tensor) -> Tensor:
+        """(n, K), (n, K) -> (n,)."""
+        value = self.output_distance(h_x, h)
+        if value.shape != h.shape[:1]:
+            raise ValueError(
+                f"output_distance must give one number for each row, ({len(h)},), but gave {tuple(value.shape)}; leave "
+                "the rows apart, for example lambda h, other: (h - other).square().mean(-1)"
+            )
+        return value
 
     def at_x(self) -> Tensor:
         """d_Y(h(x), h(x)) = 0, without asking the model."""
@@ -93,6 +103,16 @@ class Limits(NamedTuple):
     free_high: Tensor | None = None
 
 
+def pair(bounds: Any) -> tuple[Any, Any]:
+    """Bounds as (low, high), or a word about what they are instead."""
+    if isinstance(bounds, str) or not hasattr(bounds, "__iter__"):
+        raise TypeError(f"bounds must be None, a Box or a pair (low, high); got {bounds!r}")
+    sides = tuple(bounds)
+    if len(sides) != 2 or any(side is None or isinstance(side, str) for side in sides):
+        raise ValueError(f"bounds must be a pair (low, high), each a number or one value per column; got {bounds!r}")
+    return sides
+
+
 def box(bounds: Bounds, x: Tensor) -> Limits | None:
     """The bounds as tensors that fit x, or None."""
     if bounds is None:
@@ -102,7 +122,7 @@ def box(bounds: Bounds, x: Tensor) -> Limits | None:
         assert inner is not None
         free = (t.to(x.dtype).to(x.device) for t in (bounds.free, bounds.free_low, bounds.free_high))
         return Limits(inner.low, inner.high, *free)
-    low, high = (torch.as_tensor(side).to(x.dtype) for side in bounds)  # first the dtype: not every device has float64
+    low, high = (torch.as_tensor(side).to(x.dtype) for side in pair(bounds))  # first the dtype: not all have float64
     if low.device != high.device:
         low, high = low.cpu(), high.cpu()
     for name, side in (("low", low), ("high", high)):

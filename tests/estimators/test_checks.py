@@ -3,8 +3,11 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import SkipTestWarning
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from evenhand import estimators
@@ -72,3 +75,64 @@ def test_scikit_learn_check(estimator, check):
 def test_sound_parameters_pass(model):
     if "steps" in model.get_params():
         checks.check_parameters(model)
+
+
+TWO = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+LABELS = (TWO[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"search": "fast"}, r"search must be a function, such as GradientSearch\(\); got 'fast'"),
+        ({"output_distance": "logits"}, "output_distance must be a function"),
+        ({"lam_rule": 0.1}, "lam_rule must be a function"),
+        ({"optimizer": "adam"}, r"optimizer must be a function, such as torch\.optim\.AdamW; got 'adam'"),
+        ({"module": "mlp"}, "module must be a function"),
+        ({"certified": "yes"}, "certified must be a number"),
+        ({"callbacks": print}, "callbacks must be a list"),
+        ({"callbacks": ["print"]}, "callbacks must be functions"),
+        ({"device": "tpu"}, r"device='tpu' cannot be used here .*; 'cpu' always can"),
+        ({"fair_metric": ["sex"]}, r"fair_metric must be a FairMetric or a learner of one, got \['sex'\]"),
+        ({"class_weight": {0: -1.0}}, "class_weight must give every class a weight"),
+        ({"bounds": 5}, "bounds"),
+    ],
+)
+def test_wrong_parameters_are_told_in_one_sentence(parameters, message):
+    with pytest.raises((TypeError, ValueError), match=message) as told:
+        estimators.SenSeIClassifier(**(SMALL | parameters)).fit(TWO, LABELS)
+    assert "\n" not in str(told.value)
+
+
+def test_several_targets_and_missing_ones_are_told_what_to_do():
+    two = np.stack([LABELS, 1 - LABELS], axis=1)
+    with pytest.raises(ValueError, match="MultiOutputClassifier"):
+        estimators.SenSeIClassifier(**SMALL).fit(TWO, two)
+    with pytest.raises(ValueError, match="MultiOutputRegressor"):
+        estimators.SenSeIRegressor(**SMALL).fit(TWO, two.astype(float))
+    assert MultiOutputClassifier(estimators.SenSeIClassifier(**SMALL)).fit(TWO, two).predict(TWO).shape == two.shape
+    for nothing in (None, float("nan")):
+        labels = np.array(["yes", "no", nothing] + ["yes"] * 37, dtype=object)
+        with pytest.raises(ValueError, match="y is missing in 1 of 40 rows"):
+            estimators.ERMClassifier(**SMALL).fit(TWO, labels)
+
+
+def test_positions_serve_where_names_get_lost():
+    frame = pd.DataFrame(TWO, columns=["a", "b", "c"])
+    by_name, by_place = (
+        BaggingClassifier(
+            estimators.SenSeIClassifier(estimators.ColumnsMetric([column]), **SMALL), n_estimators=2, random_state=0
+        )
+        for column in ("a", 0)
+    )
+    with pytest.raises(ValueError, match=r"give positions, such as \[0\], where names get lost"):
+        by_name.fit(frame, LABELS)
+    assert by_place.fit(frame, LABELS).predict(frame).shape == (40,)
+
+
+def test_lazy_frames_are_collected():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(TWO, schema=["a", "b", "c"])
+    model = estimators.SenSeIClassifier(estimators.ColumnsMetric(["a"]), **SMALL)
+    lazy, eager = (model.fit(x, LABELS).predict_proba(x) for x in (frame.lazy(), frame))
+    np.testing.assert_array_equal(lazy, eager)

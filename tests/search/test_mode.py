@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from evenhand.search.mode import eval_mode, gradients_allowed, mode_free, modules_in, still, twin
+from evenhand.search.mode import eval_mode, gradients_allowed, mode_free, modules_called, modules_in, still, twin
 
 NET = nn.Sequential(nn.Linear(2, 3), nn.Dropout(), nn.BatchNorm1d(3))
 
@@ -177,3 +177,25 @@ def test_gradients_allowed_inside_anything():
             x = torch.ones(1, requires_grad=True)
             (slope,) = torch.autograd.grad((3 * x).sum(), x)
         assert slope.item() == 3
+
+
+def test_modules_that_run_are_found_in_eval_mode_and_left_as_they_were():
+    model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2)).train()
+    model[2].eval()
+    seen = []
+
+    def run():
+        seen.append([module.training for module in (model[1], model[2])])
+        result = model(torch.rand(5, 2))
+        seen.append([module.training for module in (model, model[1], model[2])])
+        return result
+
+    statistics = model[1].running_mean.clone()
+    assert modules_called(run) == [model]
+    assert seen == [[True, False], [False, False, False]]
+    assert [module.training for module in model] == [True, True, False, True]
+    assert torch.equal(model[1].running_mean, statistics)
+    with pytest.raises(ZeroDivisionError):
+        modules_called(lambda: (run(), 1 / 0))
+    assert model[1].training
+    assert modules_called(lambda: None) == []
