@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,7 +48,7 @@ class Box:
         binary: Sequence[int] = (),
         d: int | None = None,
     ) -> None:
-        low, high = (torch.as_tensor(side, dtype=torch.float64).detach() for side in (low, high))
+        low, high = (_numbers(side) for side in (low, high))
         sizes = {side.shape[0] for side in (low, high) if side.ndim == 1} | ({d} if d is not None else set())
         if low.ndim > 1 or high.ndim > 1 or len(sizes) != 1:
             raise ValueError(
@@ -174,13 +175,13 @@ class Box:
         once. So its coordinate runs over the range that it takes in x, whatever the single columns say. Sensitive
         binary columns keep their two values: the directions count only as far as they leave these alone.
         """
-        basis = orthonormal(torch.as_tensor(directions, dtype=torch.float64))
+        basis = orthonormal(_numbers(directions))
         kept = [j for j in self.binary if basis[j].square().sum() > FREE_ALONE]
         rest = basis - basis @ torch.linalg.pinv(basis[kept]) @ basis[kept] if kept else basis
         free = orthonormal(rest)
         if free.shape[1] == 0:
             return self
-        z = torch.as_tensor(x, dtype=torch.float64) @ free
+        z = _numbers(x) @ free
         return FreeBox(self, free, z.amin(0), z.amax(0))
 
     def restrict(self, columns: Sequence[int]) -> Box:
@@ -388,6 +389,18 @@ class FreeBox(Box):
         at = x + w @ self.free.T
         for ends in itertools.product(*((self.box.low[j], self.box.high[j]) for j in steered)):
             yield at + (torch.stack(ends) - at[:, steered]) @ solve.T @ self.free.T
+
+
+def _numbers(side: Any) -> Tensor:
+    """A number, a list, an array, a frame: in float64."""
+    if isinstance(side, Tensor):
+        return side.detach().to(torch.float64)
+    try:
+        return torch.from_numpy(np.array(side, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"the set of possible people is made of numbers, one per column; got {type(side).__name__} of others"
+        ) from None
 
 
 def orthonormal(directions: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -237,3 +238,14 @@ def test_what_is_pulled_back_is_inside_and_nearly_the_nearest():
     assert (far >= least - 1e-9).all()
     assert far.sum() <= 1.02 * least.sum()
     assert torch.equal(box.pull_back(away), box.project(away))
+
+
+def test_bounds_may_come_from_a_frame():
+    frame = pd.DataFrame({"a": [1, 3], "b": [0.5, 0.25]})
+    box = Box.of((frame.min(), frame.max()), 2)
+    assert box.low.tolist() == [1, 0.25]
+    assert box.high.tolist() == [3, 0.5]
+    free = box.freed([[1.0], [0.0]], frame)
+    assert (free.free_low.tolist(), free.free_high.tolist()) == ([1.0], [3.0])
+    with pytest.raises(TypeError, match="one per column; got list of others"):
+        Box(["a", "b"], ["c", "d"])
