@@ -338,4 +338,7 @@ def _differs(original: pd.Series, worst: pd.Series) -> NDArray[np.bool_]:
 
 
 def _show(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    number = float(value)
+    return f"{number:.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"

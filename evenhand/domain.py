@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 MOST_STEERED = 6  # 2^6 combinations of discrete values are tried, not more
+FEW_ROUNDS = 4  # of Newton's method, for points that are only passed
 FREE_ALONE = 0.9  # from this squared length of its part along the free directions on, a column moves freely by itself
 
 
@@ -146,6 +147,10 @@ class Box:
             inside[..., columns] = _to_simplex(x[..., columns])
         return inside
 
+    def pull_back(self, x: Tensor) -> Tensor:
+        """A point of the convex hull, about the nearest one: what a step of a search needs. (n, d) -> (n, d)"""
+        return self.project(x)
+
     def round(self, x: Tensor) -> Tensor:
         """A nearby point of the discrete set: nearest value of each binary column, largest entry of each block."""
         inside = x.clamp(self.low, self.high)
@@ -264,6 +269,10 @@ class FreeBox(Box):
     def project(self, x: Tensor) -> Tensor:
         wide = x.to(self.free)
         return self._at(self._inside(wide), wide).to(x)
+
+    def pull_back(self, x: Tensor) -> Tensor:
+        wide = x.to(self.free)
+        return self._at(self._inside(wide, FEW_ROUNDS), wide).to(x)
 
     def round(self, x: Tensor) -> Tensor:
         wide = x.to(self.free)

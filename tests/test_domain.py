@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -221,3 +222,18 @@ def test_projection_does_not_depend_on_units():
     for unit in (1e-9, 1e9):
         other = Box([0.0] * 3, [unit] * 3).freed(direction, people * unit).project(x * unit)
         assert torch.allclose(other / unit, one, atol=1e-7)
+
+
+def test_what_is_pulled_back_is_inside_and_nearly_the_nearest():
+    rng = np.random.default_rng(0)
+    box = Box([-1.0] * 3 + [0.0] * 4, [1.0] * 7, blocks=[[3, 4, 5, 6]])
+    seen = box.round(torch.from_numpy(rng.uniform(-1, 1, (50, 7))))
+    domain = box.freed(torch.from_numpy(rng.normal(size=(7, 2))), seen).hull()
+    away = torch.from_numpy(3 * rng.normal(size=(200, 7)))
+    back, nearest = domain.pull_back(away), domain.project(away)
+    ways = torch.from_numpy(rng.normal(size=(500, 7)))
+    assert (back @ ways.T <= domain.support(ways) + 1e-9).all()
+    far, least = ((p - away).square().sum(1) for p in (back, nearest))
+    assert (far >= least - 1e-9).all()
+    assert far.sum() <= 1.02 * least.sum()
+    assert torch.equal(box.pull_back(away), box.project(away))

@@ -28,6 +28,7 @@ CURES = {
     "overwrite": "--out names another folder, --overwrite uses this one",
     "proxy": "--proxy-for names the sensitive columns to learn it for; --see-sensitive --no-proxy learns none",
     "columns": "--columns a,b,c",
+    "by": "--by COLUMN",
     "keep": "--keep uses a column all the same, --keep-dates uses dates as days",
 }
 

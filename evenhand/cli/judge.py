@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from evenhand.cli.options import Json, Model, Seed, Table, grouped
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.headline import Bracketed
     from evenhand.workflow import TableModel
 
 Rows = Annotated[int, typer.Option(min=1, help="At most so many rows, drawn at random.")]
@@ -34,6 +35,10 @@ def audit(
         ),
     ] = None,
     columns: Annotated[str | None, typer.Option(help="The columns that the model takes, in its order.")] = None,
+    attributes: Annotated[
+        str | None, typer.Option(help="Another file with the sensitive columns: a row for each of DATA, in its order.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="The column that says who is who in DATA and --attributes.")] = None,
     eps: Annotated[float, typer.Option(min=0, help="Mean fair distance within which people count as similar.")] = 0.01,
     rows: Rows = 500,
     out: Annotated[Path | None, typer.Option(help="Write the worst-treated people to this CSV file.")] = None,
@@ -47,12 +52,16 @@ def audit(
 
     Example: evenhand audit mymodels:boosting people.csv --sensitive sex,race
 
+    Example: evenhand audit mymodels:boosting people.csv --attributes protected.csv --by id --sensitive sex
+
     Exit codes: 0 done, 2 a mistake in the data or the options.
     """  # fmt: skip
     from evenhand.cli.auditing import audited
     from evenhand.cli.models import open_model
+    from evenhand.tables.beside import with_columns_of
     from evenhand.tables.errors import find_columns
     from evenhand.text.files import text_model_file
+    from evenhand.workflow.foreign import Foreign
 
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
@@ -60,11 +69,17 @@ def audit(
         return judge_text_model(model, Path(table.file("a text model is judged on a file")), as_json)
 
     with Talk(quiet=as_json) as say:
-        frame = _some(table.read(say), rows, seed)
+        frame = table.read(say)
+        own = [str(name) for name in frame.columns]
+        if attributes is not None:
+            frame = with_columns_of(frame, table.beside(attributes), by)
+        frame = _some(frame, rows, seed)
         names = [str(name) for name in frame.columns]
         taken = tuple(find_columns(columns, names, "model")) if columns else None
         chosen = find_columns(sensitive, names, "sensitive columns") if sensitive else None
         opened = open_model(model, taken)
+        if attributes is not None and isinstance(opened, Foreign):
+            opened = opened.of_table(own)
         say(f"auditing {opened.name} on {len(frame):,} people")
         found = audited(opened, frame, chosen, proxy, eps, say)
     if out is not None:
@@ -99,6 +114,10 @@ def certify(
         float, typer.Option(min=1e-12, help="Mean fair distance within which people count as similar.")
     ] = 0.01,
     delta: Annotated[float, typer.Option(min=0, help="The unfairness R(h) that is still accepted.")] = 0.1,
+    relative: Annotated[
+        float | None,
+        typer.Option(min=0, help="Instead of --delta: R(h) as a share of how differently strangers are treated."),
+    ] = None,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Confidence of the statement.")] = 0.95,
     tuning: Annotated[
         str | None, typer.Option(help="Other people to tune the bound on; without it a fifth of the rows is used.")
@@ -115,6 +134,8 @@ def certify(
     that it was trained, chosen or tuned on are refused.
 
     Example: evenhand certify run/model.evenhand new_people.csv --eps 0.01 --delta 0.05
+
+    Example: evenhand certify run/model.evenhand new_people.csv --relative 0.05
 
     Exit codes: 0 certified (R <= delta), 1 refuted (R > delta), 3 undecided, 2 a mistake in the data or the options.
     """
@@ -151,18 +172,28 @@ def certify(
             x_tune.index = [f"tuning {i}" for i in x_tune.index]
         say("tuning and bounding")
         found = prove(opened, people, x_tune, eps, confidence, progress=seldom(say, 5.0))
-    verdict = found.is_dif(delta)
+    verdict = found.is_dif(delta) if relative is None else decided(found.relative, relative)
     code = {True: OK, False: REFUTED, "undecided": UNDECIDED}[verdict]
     word = {OK: "certified", REFUTED: "refuted", UNDECIDED: "undecided"}[code]
-    document = {**json.loads(found.to_json()), "delta": delta, "verdict": word}
+    limit = {"delta": delta} if relative is None else {"relative_limit": relative}
+    document = {**json.loads(found.to_json()), **limit, "verdict": word}
     if out is not None:
         Folder(out.parent).write(out.name, json.dumps(document).encode())
     if as_json:
         print_json({k: v for k, v in document.items() if k not in ("each_low", "each_high", "rows")})
     else:
         relation = {OK: "<=", REFUTED: ">", UNDECIDED: "may be on either side of"}[code]
-        sys.stdout.write(f"{found}\n{word}: R(h) {relation} {delta:g}\n")
+        strangers = "of how differently strangers are treated"
+        said = f"R(h) {relation} {delta:g}" if relative is None else f"R(h) {relation} {relative:.3g} {strangers}"
+        sys.stdout.write(f"{found.headline}.\n{found}\n{word}: {said}\n")
     raise typer.Exit(code)
+
+
+def decided(share: Bracketed | None, limit: float) -> bool | Literal["undecided"]:
+    """Whether a number is at most ``limit``, by its bounds; where strangers are treated alike there is none."""
+    if share is None or share.lower <= limit < share.upper:
+        return "undecided"
+    return share.upper <= limit
 
 
 def prove(opened: TableModel, people: Any, x_tune: Any, eps: float, confidence: float, progress: Any) -> Any:

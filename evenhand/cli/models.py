@@ -52,7 +52,10 @@ def _imported(module: str, name: str) -> Any:
         raise UserError(f"module {module} has no {name!r}; it has {', '.join(known[:10])}")
     model = getattr(found, name)
     if not hasattr(model, "predict_proba") and not callable(model):
-        raise UserError(f"{module}:{name} has no predict_proba and is no function of a table")
+        raise UserError(
+            f"{module}:{name} has no predict_proba and is no function of a table; where a model gives something else, "
+            "write a function that takes a table and gives a probability for each row, and name that"
+        )
     return model
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
+STDIN = "-"
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
@@ -59,6 +61,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return flat
 
 
+def without_passwords(text: str) -> str:
+    """The same without what stands between name and server in postgresql://me:secret@server/people, and in
+    ?password=secret: reports are passed on."""
+    text = re.sub(r"(://[^\s:/@]*):[^\s@/]*(?:@[^\s@/]*)*@", r"\1:***@", text)
+    return re.sub(r"(?i)([?&](?:password|passwd|pwd|token|sslpassword)=)[^&\s'\"]*", r"\1***", text)
+
+
 def _options(group: Any) -> list[Parameter]:
     """The fields of a dataclass as parameters of a function."""
     hints = get_type_hints(group, include_extras=True)
@@ -93,7 +102,17 @@ class Table:
     @property
     def shown(self) -> str:
         """What the report calls it; the folder that it lay in is nobody's business."""
-        return "a database" if self.data is None else "standard input" if self.data == "-" else PurePath(self.data).name
+        return (
+            "a database" if self.data is None else "standard input" if self.data == STDIN else PurePath(self.data).name
+        )
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How to read it again, where that is not what the reader finds by itself; no password is kept."""
+        if self.sql is not None:
+            return {"sql": self.sql, "url": without_passwords(self.url or "")}
+        given = {"separator": self.separator, "decimal": self.decimal, "header": False if self.no_header else None}
+        return {name: value for name, value in given.items() if value is not None}
 
     def read(self, say: Callable[[str], None] | None = None) -> pd.DataFrame:
         """The table that the options name; what was altered on the way is said."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, over_ranks, print_json, print_table
-from evenhand.cli.options import Json, Seed, Table, grouped
+from evenhand.cli.options import STDIN, Json, Seed, Table, grouped, without_passwords
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,12 +209,13 @@ def _run(
     from evenhand.workflow.output import data_hash, write_results
 
     task = prepare(frame, **columns, seed=settings.seed)
-    _tell(task, say)
+    _tell(task, settings, say)
     code = fingerprint(frame, {**columns, "settings": settings.__dict__})
     made_by = {
-        "command": shlex.join(["evenhand", *sys.argv[1:]]),
+        "command": without_passwords(shlex.join(["evenhand", *sys.argv[1:]])),
         "data": table.shown,
-        "path": table.data,
+        "path": None if table.data == STDIN else table.data,
+        "read": table.how,
         "out": str(place.out),
         "rows": len(frame),
         "seed": settings.seed,
@@ -259,12 +260,15 @@ def show(metrics: dict[str, Any], certificate: dict[str, Any] | None) -> None:
                 f"{NAMES[name]}: its scores hardly tell people apart, so how fair they are means nothing.\n"
             )
     if certificate is not None:
-        sentence = certificate.get("statement") or f"No certificate: {certificate['refused']}"
+        said = [certificate[part] for part in ("headline", "statement") if certificate.get(part)]
+        sentence = ". ".join(said) or f"none, because {certificate['refused']}"
         sys.stdout.write(f"Certificate of the fair model: {sentence}\n")
 
 
-def _tell(task: Task, say: Talk) -> None:
+def _tell(task: Task, settings: Settings, say: Talk) -> None:
     """What became of the table."""
+    from evenhand.workflow.judging import positive_code
+
     for column in task.schema.columns:
         if column.kind in ("dropped", "date"):
             keep = "--keep-dates" if column.kind == "date" else "--keep" if column.doubtful else ""
@@ -274,6 +278,9 @@ def _tell(task: Task, say: Talk) -> None:
         say(f"{count:,} rows left out: {why}")
     for note in task.notes:
         say(note)
+    if not task.schema.regression:
+        positive = task.schema.labels[positive_code(task, settings)]
+        say(f"where groups are compared, selected means {task.schema.target} = {positive}; --positive names another")
     kinds = [column.kind for column in task.schema.used]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("number", "binary", "category") if kind in kinds)
     say(f"{sum(len(p.y) for p in task.parts.values()):,} rows; columns that the model sees: {counts}")

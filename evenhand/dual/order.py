@@ -27,7 +27,7 @@ def row_keys(x: Any, unitless: bool = False) -> pd.Series:
         values = x.detach().cpu().numpy() if hasattr(x, "detach") else x.toarray() if hasattr(x, "toarray") else x
         flat = np.asarray(values)
         frame = pd.DataFrame(flat.reshape(len(flat), -1) if len(flat) else flat.reshape(0, 1)).infer_objects()
-    numeric = frame.select_dtypes("number").columns
+    numeric = frame.select_dtypes("number", exclude="timedelta").columns
     numbers = frame[numeric].astype(np.float64).to_numpy()
     if unitless and len(numbers):
         largest = np.nanmax(np.where(np.isfinite(numbers), np.abs(numbers), 0.0), axis=0, initial=0.0)

@@ -55,18 +55,27 @@ def model_card(f: Findings) -> str:
 def snippet(f: Findings) -> list[str]:
     """Python that runs as it stands, in the folder where the command was given."""
     model = json.dumps(f"{f.made_by.get('out') or '.'}/model.evenhand")
-    data = json.dumps(f.made_by.get("path") or "people.csv")
+    read, call_to_read = _reading(f)
     call = "model.predict(people)" if f.regression else "model.predict(people), model.predict_proba(people)"
     return [
         "```python",
-        "from evenhand.tables import read_table",
+        f"from evenhand.tables import {read}",
         "from evenhand.workflow import load_model",
         "",
         f"model = load_model({model})",
-        f"people = read_table({data})",
+        f"people = {call_to_read}",
         call,
         "```",
     ]
+
+
+def _reading(f: Findings) -> tuple[str, str]:
+    """The function that reads the table as the run did, and its call."""
+    how = dict(f.made_by.get("read") or {})
+    if "sql" in how:
+        return "read_sql", f"read_sql({json.dumps(how['sql'])}, {json.dumps(how['url'])})"
+    options = "".join(f", {name}={value!r}" for name, value in how.items())
+    return "read_table", f"read_table({json.dumps(f.made_by.get('path') or 'people.csv')}{options})"
 
 
 def table(f: Findings) -> list[str]:

@@ -103,7 +103,7 @@ def tradeoff(f: Findings) -> Any:
     tip = [
         alt.Tooltip("model:N"),
         alt.Tooltip("y:Q", title=score, format=".3f"),
-        alt.Tooltip("low:Q", title="95 % from", format=".3f"),
+        alt.Tooltip("low:Q", title="95% from", format=".3f"),
         alt.Tooltip("high:Q", title="to", format=".3f"),
         alt.Tooltip("x:Q", title="similar over strangers", format=".4g"),
     ]
@@ -180,7 +180,7 @@ def groups(f: Findings) -> Any:
         names = list(dict.fromkeys(frame["group"]))[:24]
         tip = [
             alt.Tooltip("model:N"), alt.Tooltip("group:N"), alt.Tooltip("rate:Q", title=title, format=".3f"),
-            alt.Tooltip("low:Q", title="95 % from", format=".3f"), alt.Tooltip("high:Q", title="to", format=".3f"),
+            alt.Tooltip("low:Q", title="95% from", format=".3f"), alt.Tooltip("high:Q", title="to", format=".3f"),
             alt.Tooltip("n:Q", title="people", format=","),
         ]  # fmt: skip
         base = alt.Chart(frame[frame["group"].isin(names)]).encode(

@@ -110,10 +110,7 @@ class Findings:
                 "similar people "
                 "by: it is of no use."
             )
-        words = (
-            f"A search finds similar people whom the fair model treats as differently as {share_of(ours)} of how "
-            "it treats strangers."
-        )
+        words = f"A search finds similar people whom the fair model treats {as_strangers(ours, 'it treats strangers')}."
         if theirs is None:
             return words
         return (
@@ -134,7 +131,7 @@ class Findings:
         low, high = (-100 * edge for edge in reversed(compared["interval"]))
         lost = 100 * (usual - fair)
         value = f"{usual:.1%} against {fair:.1%}" if not self.regression else f"{usual:.3f} against {fair:.3f}"
-        between = f"(95 % interval {low:.1f} to {high:.1f})"
+        between = f"(95% interval {low:.1f} to {high:.1f})"
         if lost > 0.05:
             return f"The price is {lost:.1f} points {between} of {name}: {value}."
         return f"It costs no {name}: {value}, {-lost:.1f} points more {between}."
@@ -148,17 +145,32 @@ class Findings:
         within = self.metrics["chosen"].get("within")
         if within is None:
             return ""
+        points = f"{100 * allowed:g} points"
+        if not within:
+            return (
+                f"No weight of fairness came within the {points} that the run was allowed to give up, on "
+                "validation data; this is the most accurate one that was tried."
+            )
         if lost <= allowed:
-            return f"That is within the {allowed:g} that the run was allowed to give up."
+            return f"That is within the {points} that the run was allowed to give up."
         return (
-            f"That is more than the {allowed:g} that the run was allowed to give up: the choice was made on "
+            f"That is more than the {points} that the run was allowed to give up: the choice was made on "
             "validation data, and this is what came of it."
         )
 
     @property
     def over_each(self) -> list[dict[str, str]]:
         """Why the fair model rather than each other one, from what was measured; also where the other is better."""
-        return [{"name": NAMES[name], "key": name, "words": self._over(name)} for name in self.models if name != "fair"]
+        return [
+            {
+                "name": NAMES[name],
+                "key": name,
+                "is": "are" if "trees" in NAMES[name] else "is",
+                "words": self._over(name),
+            }
+            for name in self.models
+            if name != "fair"
+        ]
 
     def _over(self, name: str) -> str:
         key, score = self.score
@@ -167,16 +179,16 @@ class Findings:
         lost = -100 * compared["difference"]
         if low <= 0 <= high:
             accuracy = (
-                f"as accurate as far as can be told ({-lost:+.1f} points of {score} for the fair model, 95 % "
+                f"as accurate as far as can be told ({-lost:+.1f} points of {score} for the fair model, 95% "
                 f"interval {100 * low:+.1f} to {100 * high:+.1f})"
             )
         elif lost > 0:
             accuracy = (
-                f"more accurate by {lost:.1f} points of {score} (95 % interval {-100 * high:.1f} to {-100 * low:.1f})"
+                f"more accurate by {lost:.1f} points of {score} (95% interval {-100 * high:.1f} to {-100 * low:.1f})"
             )
         else:
             accuracy = (
-                f"less accurate by {-lost:.1f} points of {score} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
+                f"less accurate by {-lost:.1f} points of {score} (95% interval {100 * low:.1f} to {100 * high:.1f})"
             )
         theirs, ours = other["audit"]["relative"], self.fair["audit"]["relative"]
         if theirs is None or ours is None:
@@ -185,8 +197,8 @@ class Findings:
         depends = f", and {flips:.1%} of its decisions depend on {self.question}" if flips > 0 else ""
         if theirs > ours:
             fairness = (
-                f"but the search finds similar people treated as differently as {share_of(theirs)} of how "
-                f"strangers are, against {share_of(ours)} with the fair model{depends}"
+                f"but the search finds similar people treated {as_strangers(theirs)}, against {share_of(ours)} "
+                f"with the fair model{depends}"
             )
             if lost <= 0 and not low <= 0 <= high:
                 fairness = "and " + fairness.removeprefix("but ")
@@ -263,6 +275,14 @@ class Findings:
                 f"Look at who counts as similar: {self.metrics['free_share']:.0%} of the differences between "
                 "people are declared free."
             )
+        if self.metrics["chosen"].get("within") is False:
+            learned = " and ".join(str(proxy["name"]) for proxy in self.metrics["proxies"])
+            free = f"What predicts {learned} counts as no difference here: if that goes too far, " if learned else ""
+            steps.append(
+                f"Look at the price: no weight of fairness that was tried came as close to "
+                f"{NAMES[self.reference].lower()} as was asked. {free}{'learn' if free else 'Learn'} similarity for "
+                "fewer attributes, try smaller weights, or accept that price knowingly."
+            )
         better = [o["name"] for o in self.over_each if "consider using it" in o["words"]]
         if better:
             steps.append(f"Compare with {', '.join(better)}: no less fair by what was found here, and simpler.")
@@ -324,10 +344,12 @@ class Findings:
 
 
 def collapsed(m: dict[str, Any]) -> bool:
-    """Whether the scores of a model hardly tell people apart, by what was measured on held-out people."""
+    """Whether the scores of a model hardly tell people apart, by what was measured on held-out people: no
+    better than chance, or not surely so."""
     if "r2" in m:
-        return bool(m["r2"] < 0.05)
-    return bool(m["auc"] is None or m["auc"] < 0.55)
+        return bool(m["r2"] < 0.05 or m["intervals"]["r2"][0] <= 0)
+    interval = m["intervals"].get("auc")  # of more than two classes there is none
+    return bool(m["auc"] is None or m["auc"] < 0.55 or (interval is not None and interval[0] <= 0.5))
 
 
 def line_of(m: dict[str, Any]) -> dict[str, str]:
@@ -343,15 +365,24 @@ def line_of(m: dict[str, Any]) -> dict[str, str]:
     line |= {f"% change by {q}": f"{100 * c['share']:.1f}" for q, c in m["changed"].items()}
     relative = m["audit"]["relative"]
     line["similar/strangers"] = "-" if relative is None else f"{relative:.4f}"
-    line["R found"] = f"{m['audit']['r_low']:.4f}"
+    line["R found"] = number(m["audit"]["r_low"])
     return line
 
 
+def as_strangers(value: float, how: str = "strangers are") -> str:
+    """The same in a sentence: as differently as 53% of how strangers are; 1.8 times as differently as strangers are."""
+    if value > 1.5:
+        return f"{share_of(value)} as differently as {how}"
+    return f"as differently as {share_of(value)} of how {how}"
+
+
 def share_of(value: float) -> str:
-    """A ratio as a share in words: 0.34 %, 53 %, 1.8 times."""
+    """A ratio as a share in words: 0.34%, 53%, 1.8 times."""
     if value > 1.5:
         return f"{value:.2g} times"
-    return f"{100 * value:.2g} %" if value >= 1e-5 else "less than 0.001 %"
+    if value >= 0.095:
+        return f"{100 * value:.0f}%"
+    return f"{100 * value:.2g}%" if value >= 1e-5 else "less than 0.001%"
 
 
 def in_100(share: float) -> str:

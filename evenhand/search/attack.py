@@ -88,7 +88,7 @@ class Attack:
 
     def project(self, points: Tensor) -> Tensor:
         """Points whose continuous columns may have left Dom, back in it, in place: (N, d) -> (N, d)."""
-        points[:, self.continuous] = self._continuous_box.project(points[:, self.continuous])
+        points[:, self.continuous] = self._continuous_box.pull_back(points[:, self.continuous])
         return points
 
     @cached_property

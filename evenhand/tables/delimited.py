@@ -17,7 +17,7 @@ import pandas as pd
 
 from evenhand.tables.errors import TableError
 
-MISSING = ["?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "-", "#N/A", ""]
+MISSING = ["?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "-", "#N/A", ""]
 SEPARATORS = [",", ";", "\t", "|", " "]  # spaces only where nothing else splits the lines
 LEADING_ZERO = re.compile(r"^0\d+$")  # a code such as 01307, not a number
 _DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d+,\d+\s*$")
@@ -67,7 +67,26 @@ def read_delimited(
             "the separator",
             "separator",
         ) from error
-    return frame, names
+    return _none_of_numbers(frame), names
+
+
+def _none_of_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Among numbers "none" is a missing one; among words it is a word: a degree, a diagnosis."""
+    for i, kind in enumerate(frame.dtypes):
+        if not (pd.api.types.is_object_dtype(kind) or isinstance(kind, pd.StringDtype)):
+            continue
+        column = frame.iloc[:, i]
+        none = column.map(lambda cell: isinstance(cell, str) and cell.strip().casefold() == "none").to_numpy(dtype=bool)
+        if not none.any():
+            continue
+        others = column[~none & column.notna().to_numpy()]
+        if len(others) and pd.to_numeric(others, errors="coerce").notna().all() and not others.map(_coded).any():
+            frame.isetitem(i, pd.to_numeric(column.mask(none), errors="coerce").to_numpy())
+    return frame
+
+
+def _coded(cell: object) -> bool:
+    return isinstance(cell, str) and LEADING_ZERO.match(cell) is not None
 
 
 def open_packed(path: Path) -> IO[bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.tables.amounts import amounts, decimal_of, written_amounts
 from evenhand.tables.delimited import LEADING_ZERO
 from evenhand.tables.errors import TableError
 
@@ -18,6 +19,7 @@ MAX_CATEGORIES = 30  # rarer ones share a column
 IGNORED, CONSTANT, EMPTY = "you asked for it", "constant: the same value in every row", "every value is missing"
 SAMPLE = 2000  # values looked at to recognise dates, addresses and the like
 USED = ("number", "binary", "category")
+AMOUNTS = "money, percent or thousands, written as text"
 LARGEST = 1e37  # a number beyond it is no measurement, and float32 ends at 3e38
 
 _DATE_LIKE = re.compile(
@@ -29,10 +31,15 @@ _ADDRESS = re.compile(r"^(https?://|www\.)\S+$|^\d{1,3}(\.\d{1,3}){3}$")
 _TWO_NAMES = re.compile(r"^[A-ZÀ-Ž][\w'’.-]+,? ([A-ZÀ-Ž][\w'’.-]*\.? ?){1,3}$|^[a-z'-]+, [a-z'-]+$")
 _NAME_OF_NAMES = re.compile(
     r"^((first|last|sur|fore|given|family|full|middle|maiden|user|person|patient|applicant|customer|employee|student|"
-    r"client|borrower|defendant)[ _.-]*)?names?$|^(first|last|nachname|vorname|nom|prenom|apellidos?)$"
+    r"client|borrower|defendant|member|owner|holder|tenant|contact|guardian|mother|father|spouse|maiden|legal)[ _.-]*)*"
+    r"names?$|^(first|last|surname|nachname|vorname|nom|pr[eé]nom|nombre|apellidos?|cognome|nome|imi[eę]|nazwisko)$"
 )
+_ENDS_IN_NAME = re.compile(r"(^|[ _.-])names?$")
 _NAME_OF_PHONES = re.compile(r"(^|[ _.-])(phone|telephone|tel|mobile|fax|cell)(?=$|[ _.-])")
-_NAME_OF_PLACES = re.compile(r"(^|[ _.-])(address|addr|street)(?=$|[ _.-]|\d)")
+_NAME_OF_PLACES = re.compile(
+    r"(^|[ _.-])(address|addr|street|adresse|anschrift|stra(ß|ss)e|rue|calle|direcci[oó]n|indirizzo|adres|"
+    r"ulica)(?=$|[ _.-]|\d)"
+)
 _NAME_OF_CODES = re.compile(r"(^|[ _.-])((re|zip|post|postal)?codes?|zip|postcodes?)($|[ _.-])")
 _NAME_OF_WEIGHTS = re.compile(
     r"(^|[ _.-])(instance|sample|sampling|survey|person|household|case|final|frequency|replicate)[ _.-]?"
@@ -44,12 +51,14 @@ _NAME_OF_IDS = re.compile(r"(^|[ _.-])(ids?|uuid|guid|ssn|nr|number|key|index|id
 @dataclass(frozen=True)
 class Column:
     """One column: its kind (number, category, binary, date, dropped), what was noticed, and whether it is personal
-    data such as a name, an e-mail address or a telephone number."""
+    data such as a name, an e-mail address or a telephone number. ``decimal``: the decimal sign of a number that is
+    written as text, such as $1,234.50."""
 
     name: str
     kind: str
     note: str = ""
     personal: bool = False
+    decimal: str = ""
 
     @property
     def doubtful(self) -> bool:
@@ -69,32 +78,42 @@ def infer(
     trusted = sensitive or keep
     if pd.api.types.is_datetime64_any_dtype(values):
         return Column(name, "number", "date as days") if keep_dates else Column(name, "date", "a date")
+    if pd.api.types.is_timedelta64_dtype(values):
+        return Column(name, "number", "; ".join(["a duration, in days", *([missing] if missing else [])]))
     distinct = int(present.nunique())
     if distinct == 1 and n_missing:  # "yes" or nothing: a common way to write a yes
         return Column(name, "binary", f"one value or none: {missing}")
     if distinct == 1:
         return Column(name, "dropped", CONSTANT)
-    if pd.api.types.is_bool_dtype(present) or (distinct == 2 and not n_missing):
-        return Column(name, "binary", missing)
+    if distinct == 2 and not n_missing:
+        return Column(name, "binary")
+    if pd.api.types.is_bool_dtype(present):  # yes, no, or not known
+        return Column(name, "category", missing)
     if pd.api.types.is_numeric_dtype(values):
         if (sensitive and distinct <= 10) or _coded(present, name, distinct):
             return Column(name, "category", _of_many(distinct, missing))
-        found = None if trusted else _numbered(present, name, distinct)
+        found = None if trusted else _numbered(present, name, distinct, len(values))
         return found or Column(name, "number", _beyond(present) or missing)
     texts = present.map(text_of)
     sample = texts.iloc[:: max(1, len(texts) // SAMPLE)]
     if not sensitive and _share(sample, _DATE_LIKE) > 0.95 and parsed_dates(sample).notna().mean() > 0.95:
         return Column(name, "number", "date as days") if keep_dates else Column(name, "date", "a date")
+    if not sensitive and _share(sample, _ADDRESS) < 0.8 and written_amounts(sample):
+        decimal = decimal_of(sample)
+        odd = int(amounts(texts, decimal).isna().sum())
+        notes = [AMOUNTS, *([f"{odd:,} values that are not numbers count as missing"] if odd else [])]
+        return Column(name, "number", "; ".join([*notes, *([missing] if missing else [])]), decimal=decimal)
     if not trusted and (found := _personal(texts, sample, name, distinct)) is not None:
         return found
     numeric = pd.to_numeric(sample, errors="coerce").notna().mean()
     if numeric > 0.9 and not sensitive and not sample.str.match(LEADING_ZERO).any():
         numbers = pd.to_numeric(texts, errors="coerce")
-        if not keep and (counted := _numbered(numbers.dropna(), name, int(numbers.nunique()))) is not None:
+        counted = None if keep else _numbered(numbers.dropna(), name, int(numbers.nunique()), len(values))
+        if counted is not None:
             return counted
         odd = int(numbers.isna().sum())
         return Column(name, "number", f"{odd:,} values that are not numbers count as missing" if odd else missing)
-    if distinct > 50 and distinct > 0.9 * len(present) and not trusted:
+    if distinct > 50 and distinct > 0.5 * len(present) and not trusted:  # most rows have a text of their own
         note = f"{distinct:,} different texts in {len(present):,} rows: an identifier or free text"
         return Column(name, "dropped", note, personal=True)
     return Column(name, "category", _of_many(distinct, missing))
@@ -117,8 +136,9 @@ def _beyond(present: pd.Series) -> str:
     return f"{count:,} values that are infinite or beyond {LARGEST:g} count as missing" if count else ""
 
 
-def _numbered(present: pd.Series, name: str, distinct: int) -> Column | None:
-    """Numbers that name rows instead of measuring them (every row its own, in any order), or that count people."""
+def _numbered(present: pd.Series, name: str, distinct: int, of: int) -> Column | None:
+    """Numbers that name rows instead of measuring them (every row its own, in any order), or that count people; ``of``:
+    rows of the table."""
     n = len(present)
     if _NAME_OF_WEIGHTS.search(_words(name)):
         return Column(name, "dropped", "by its name it says how many people a row stands for, nothing about them")
@@ -126,9 +146,8 @@ def _numbered(present: pd.Series, name: str, distinct: int) -> Column | None:
         return None
     dense = float(present.max()) - float(present.min()) < 3 * n
     if distinct == n and dense:
-        return Column(
-            name, "dropped", f"{distinct:,} different whole numbers, one for each row: it counts the rows", True
-        )
+        rows = "each row: it counts the rows" if n == of else f"each of {n:,} rows that have one: an identifier"
+        return Column(name, "dropped", f"{distinct:,} different whole numbers, one for {rows}", True)
     folded = name.casefold()
     if _NAME_OF_PHONES.search(folded) and distinct > 0.5 * n:
         return Column(name, "dropped", "telephone numbers", True)
@@ -147,7 +166,9 @@ def _personal(texts: pd.Series, sample: pd.Series, name: str, distinct: int) -> 
     numbers = pd.to_numeric(sample, errors="coerce").notna().mean() < 0.9 or bool(_NAME_OF_PHONES.search(words))
     if _share(sample, _PHONE) > 0.8 and numbers and distinct > 0.5 * len(texts):
         return Column(name, "dropped", "telephone numbers", True)
-    if many and (_NAME_OF_NAMES.search(words) or (_share(sample, _TWO_NAMES) > 0.9 and distinct > 0.5 * len(texts))):
+    by_name = _NAME_OF_NAMES.search(words) is not None and distinct > 10
+    looks = many and _share(sample, _TWO_NAMES) > 0.9
+    if by_name or (looks and (distinct > 0.5 * len(texts) or _ENDS_IN_NAME.search(words))):
         return Column(name, "dropped", "names of people", True)
     if many and _NAME_OF_PLACES.search(words):
         return Column(name, "dropped", "postal addresses", True)
@@ -165,13 +186,22 @@ def _share(sample: pd.Series, pattern: re.Pattern[str]) -> float:
     return float(sample.str.strip().str.match(pattern).mean())
 
 
-def numbers_of(values: pd.Series, name: str) -> pd.Series:
-    """The column as numbers; what is none is missing, unless none is."""
+def numbers_of(values: pd.Series, name: str, decimal: str = "") -> pd.Series:
+    """The column as numbers; what is none is missing, unless none is. decimal: the decimal sign of $1,234.50 and the
+    like, as training had it; by default what fits these values."""
     if pd.api.types.is_datetime64_any_dtype(values):
         return _days(values)
+    if pd.api.types.is_timedelta64_dtype(values):
+        return pd.Series(values.dt.total_seconds() / 86_400)
     if pd.api.types.is_numeric_dtype(values):
         return _measured(values)
     numbers = pd.to_numeric(values, errors="coerce")
+    odd = values.notna() & numbers.isna()
+    if decimal:  # "1.234" among "1.234,50" is a thousand, though it reads as a number
+        written = values.map(lambda value: isinstance(value, str))
+        numbers = amounts(values, decimal).where(written, numbers)
+    elif odd.any():
+        numbers = numbers.fillna(amounts(values[odd], decimal_of(values[odd])))
     texts = int(values.notna().sum() - numbers.notna().sum())
     if numbers.notna().sum() == 0 and texts:  # a date that was asked to be kept
         dates = parsed_dates(values.astype(str))

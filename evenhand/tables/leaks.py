@@ -1,5 +1,5 @@
 """Columns that should not be there: those that give the target away by themselves, usually written down after the
-outcome was known, and sensitive columns under another name."""
+outcome was known, sensitive columns under another name, and columns that are there twice."""
 
 from __future__ import annotations
 
@@ -47,6 +47,20 @@ def copies(schema: Schema, clean: pd.DataFrame, keep: Sequence[str] = ()) -> dic
             pairs = clean[[column.name, name]].drop_duplicates()
             if len(pairs) == pairs[column.name].nunique(dropna=False) == pairs[name].nunique(dropna=False) > 1:
                 found[column.name] = f"it is the sensitive column {name!r} in other words: each value stands for one"
+    return found
+
+
+def twins(schema: Schema, clean: pd.DataFrame, keep: Sequence[str] = ()) -> dict[str, str]:
+    """name -> why, for columns that repeat an earlier one in every row: a difference in it would count twice."""
+    found: dict[str, str] = {}
+    first: dict[int, str] = {}
+    for column in schema.columns:
+        if column not in schema.known or column.name in schema.sensitive:
+            continue
+        values = clean[column.name]
+        name = first.setdefault(int(pd.util.hash_pandas_object(values, index=False).sum()), column.name)
+        if name != column.name and column.name not in keep and values.equals(clean[name]):
+            found[column.name] = f"it repeats {name!r} in every row"
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand.tables.amounts import amounts, decimal_of
 from evenhand.tables.errors import TableError, find_column
 from evenhand.tables.kinds import IGNORED, USED, Column, categories_of, infer, numbers_of, text_of
 
@@ -135,8 +136,10 @@ class Schema:
         clean: dict[str, Any] = {}
         for column in columns:
             values = frame[column.name]
-            number = column.kind == "number"
-            clean[column.name] = numbers_of(values, column.name).astype(np.float32) if number else categories_of(values)
+            if column.kind == "number":
+                clean[column.name] = numbers_of(values, column.name, column.decimal).astype(np.float32)
+            else:
+                clean[column.name] = categories_of(values)
         return pd.DataFrame(clean, index=frame.index)
 
     def imputed(self, frame: pd.DataFrame) -> dict[str, int]:
@@ -178,7 +181,13 @@ class Schema:
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Self:
         columns = tuple(
-            Column(str(c["name"]), str(c["kind"]), str(c.get("note", "")), bool(c.get("personal", False)))
+            Column(
+                str(c["name"]),
+                str(c["kind"]),
+                str(c.get("note", "")),
+                bool(c.get("personal", False)),
+                str(c.get("decimal", "")),
+            )
             for c in given["columns"]
         )
         classes = given["classes"]
@@ -207,6 +216,8 @@ def _classes(target: pd.Series, name: str, regression: bool | None) -> tuple[Own
     if distinct < 2:
         raise TableError(f"the target {name!r} has {distinct} distinct value(s); there is nothing to predict")
     numeric = pd.api.types.is_numeric_dtype(present) and not pd.api.types.is_bool_dtype(present)
+    if not numeric and (regression or (regression is None and distinct > MOST_CLASSES)) and _written(present):
+        return ()  # $32,000 and the like
     if regression and not numeric:
         raise TableError(f"the target {name!r} holds no numbers; only a number can be predicted as a quantity")
     if numeric and (regression or (regression is None and distinct > MOST_CLASSES)):
@@ -222,3 +233,11 @@ def _classes(target: pd.Series, name: str, regression: bool | None) -> tuple[Own
         values = np.sort(present.astype(np.float64).unique())
         return tuple(int(v) if float(v).is_integer() else float(v) for v in values)
     return tuple(sorted(categories_of(present).unique()))
+
+
+def _written(present: pd.Series) -> bool:
+    """Whether texts are numbers all the same, nearly all of them."""
+    if pd.api.types.is_bool_dtype(present) or pd.api.types.is_datetime64_any_dtype(present):
+        return False
+    sample = present.map(text_of)
+    return bool(amounts(sample, decimal_of(sample)).notna().mean() > 0.9)

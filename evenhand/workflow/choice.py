@@ -80,14 +80,14 @@ def pick(
     best = f"{NAMES[reference['name']].lower()} ({score} {reference['accuracy']:.3f})"
     if allowed:
         row = min(allowed, key=lambda r: (r["unfairness"], -r["accuracy"]))
-        why = (
-            f"rho = {row['rho']:g} is the least unfair of the {len(allowed)} of {len(table)} weights that lose at most "
-            f"{max_loss:g} against the best model without fairness, {best}"
-        )
+        first = f"the least unfair of the {len(allowed)} of {len(table)} weights that lose"
+        if len(allowed) == 1:
+            first = f"the only one of {len(table)} weights that loses"
+        why = f"rho = {row['rho']:g} is {first} at most {max_loss:g} against the best model without fairness, {best}"
     else:
         row = max(known, key=lambda r: (r["accuracy"], -r["unfairness"]))
         why = (
-            f"no weight of fairness comes within {max_loss:g} of the best model without fairness, {best}; "
+            f"No weight of fairness comes within {max_loss:g} of the best model without fairness, {best}; "
             f"rho = {row['rho']:g} is the most accurate of the {len(table)} tried"
         )
     if len({r["kind"] for r in table}) > 1:

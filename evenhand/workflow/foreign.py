@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
 from evenhand.estimators.inputs import data_bounds
+from evenhand.tables.delimited import first_line
 from evenhand.tables.encoder import encode, encoded_names, make_encoder, positions
 from evenhand.tables.errors import TableError, find_column
 from evenhand.tables.kinds import MISSING_CATEGORY, USED, Column, infer, numbers_of, text_of
@@ -40,6 +41,11 @@ class Foreign:
         found = getattr(self.model, "classes_", None)
         return None if found is None else list(np.asarray(found).tolist())
 
+    def of_table(self, names: Sequence[str]) -> Foreign:
+        """The same model, for a table with these columns: a model that does not say what it takes takes them all."""
+        says = self.given is not None or hasattr(self.model, "feature_names_in_")
+        return self if says else replace(self, given=tuple(names))
+
     def columns(self, frame: pd.DataFrame) -> list[str]:
         known = [str(name) for name in frame.columns]
         wanted = self.given if self.given is not None else getattr(self.model, "feature_names_in_", None)
@@ -50,11 +56,7 @@ class Foreign:
     def probabilities(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """(n, K) for each row; logits of an nn.Module become probabilities."""
         taken = frame[self.columns(frame)]
-        if isinstance(self.model, nn.Module):
-            p = _softmax(self._module(taken))
-        else:
-            answer = self.model.predict_proba(taken) if hasattr(self.model, "predict_proba") else self.model(taken)
-            p = np.asarray(answer.detach().cpu().numpy() if isinstance(answer, Tensor) else answer, dtype=np.float64)
+        p = _softmax(self._module(taken)) if isinstance(self.model, nn.Module) else self._answer(taken)
         p = p[:, 0] if p.ndim == 2 and p.shape[1] == 1 else p
         p = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
         if p.ndim != 2 or len(p) != len(frame) or not np.isfinite(p).all() or p.min() < -1e-6 or p.max() > 1 + 1e-6:
@@ -63,6 +65,20 @@ class Foreign:
                 + (f" with values from {p.min():.3g} to {p.max():.3g}" if p.size and np.isfinite(p).all() else "")
             )
         return p
+
+    def _answer(self, taken: pd.DataFrame) -> NDArray[np.float64]:
+        try:
+            answer = self.model.predict_proba(taken) if hasattr(self.model, "predict_proba") else self.model(taken)
+            given = answer.detach().cpu().numpy() if isinstance(answer, Tensor) else answer
+            return np.asarray(given, dtype=np.float64)
+        except TableError:
+            raise
+        except Exception as error:  # it is somebody else's code
+            raise TableError(
+                f"{self.name} failed on a table with the columns {', '.join(map(repr, list(taken.columns)[:20]))}: "
+                f"{type(error).__name__}: {first_line(error)}. If it takes other columns, name them in its order",
+                "columns",
+            ) from error
 
     def _module(self, taken: pd.DataFrame) -> NDArray[np.float64]:
         text = [str(name) for name in taken.columns if not pd.api.types.is_numeric_dtype(taken[name])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ SMALLEST_CLASS = 10  # people of one class in a group, for a gap between groups
 Codes = NDArray[np.int64]
 
 
-def group_rates(y: Codes, codes: Codes, p: NDArray[np.float64], group: NDArray[Any], positive: int) -> dict[str, Any]:
-    """Rates of each group, the four-fifths rule and the gaps of the paper."""
+def group_rates(
+    y: Codes, codes: Codes, p: NDArray[np.float64], group: NDArray[Any], positive: int, labels: Sequence[str]
+) -> dict[str, Any]:
+    """Rates of each group, the four-fifths rule and the gaps of the paper. labels: the classes, as the table writes."""
     rates = []
     truth, chosen = y == positive, codes == positive
     for name in sorted(set(group.tolist()), key=str):
@@ -34,7 +37,8 @@ def group_rates(y: Codes, codes: Codes, p: NDArray[np.float64], group: NDArray[A
                 "said": float(p[members, positive].mean()),
             }
         )
-    gaps = tpr_gaps(y, codes, np.asarray(group, dtype=str), min_count=SMALLEST_CLASS)
+    own = np.asarray(labels, dtype=object)
+    gaps = tpr_gaps(own[y], own[codes], np.asarray(group, dtype=object), min_count=SMALLEST_CLASS)
     return {
         "rates": rates,
         "four_fifths": four_fifths(rates),

@@ -44,7 +44,9 @@ def measure(model: Trained, task: Task, settings: Settings, held_out: Part) -> d
     else:
         p, positive = model.probabilities(few.frame), positive_code(task, settings)
         result = of_classes(few.y, codes, p, positive)
-        result["groups"] = {name: group_rates(few.y, codes, p, group, positive) for name, group in groups.items()}
+        result["groups"] = {
+            name: group_rates(few.y, codes, p, group, positive, task.schema.labels) for name, group in groups.items()
+        }
         result["threshold"] = model.threshold
         if p.shape[1] == 2 and isinstance(model, Ours) and model.name == "fair":
             result["thresholds"] = thresholds(few.y, p[:, 1], groups)
@@ -207,7 +209,7 @@ def certificate(task: Task, settings: Settings, model: Trained, held_out: Part, 
     """The certificate of the fair model, or why there is none."""
     view, d = model.view, model.view.fair_metric.d
     rows = how_many(settings.certify_rows, 500, 100, d)
-    wait = f"some minutes, with {d:,} features" if d > WIDE else "about a minute"
+    wait = f"some minutes, with {d:,} features" if d > WIDE else "a minute or a few"
     say(f"certificate: tuning, then bounding the worst case of {min(rows, len(held_out.y))} people ({wait})")
     tuning = task.parts["tuning"].rows(view.inside(task.parts["tuning"]))
     gentle: dict[str, Any] = {"tune_rows": 16, "tune_steps": 60, "rounds": 3} if d > WIDE else {}

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from evenhand.dual.order import own_order
 from evenhand.tables.encoder import encode, positions
 from evenhand.tables.errors import TableError
-from evenhand.tables.leaks import copies, leaks
+from evenhand.tables.leaks import copies, leaks, twins
 from evenhand.tables.schema import Schema
 from evenhand.workflow.questions import Flip, flips
 from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, teaches
@@ -93,6 +93,7 @@ def prepare(
     rows = _split(frame, y, schema, seed, None if held_out is None else held_out[frame.index.to_numpy()])
     parts = {name: Part(clean.iloc[rows[name]], y[rows[name]]) for name in PARTS}
     schema = schema.without(copies(schema, parts["train"].frame, keep))
+    schema = schema.without(twins(schema, parts["train"].frame, keep))
     schema, notes = _without_leaks(schema, parts["train"], keep)
     encoders = {name: fit_encoder(schema.seeing(name == "seeing"), parts["train"]) for name in ("seeing", "blind")}
     own = "seeing" if see_sensitive else "blind"

@@ -1,5 +1,6 @@
 """audit and certify: any model, honest exit codes."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import torch
 
 from evenhand.certify.certificate import Certificate
 from evenhand.cli import judge
+from evenhand.headline import Bracketed
 from evenhand.tables.encoder import positions
 from evenhand.workflow import load_model
 
@@ -105,6 +107,37 @@ def test_models_that_are_none(own_models, invoke, model, message):
     assert "Traceback" not in result.stderr
 
 
+def test_sensitive_columns_of_another_file(own_models, invoke):
+    """A model that has never seen them, in a table without them; one says what it takes, one does not."""
+    frame = people().rename_axis("id").reset_index()
+    frame.drop(columns=["sex"]).to_csv(own_models / "open.csv", index=False)
+    frame[["id", "sex"]].sample(frac=1, random_state=0).to_csv(own_models / "closed.csv", index=False)
+    with (own_models / "boostmodels.py").open("a") as file:
+        file.write(
+            "\ndef by_number(frame):\n    assert 'sex' not in frame\n    return (frame['pay'] > 32) * 0.8 + 0.1\n"
+        )
+    for name in ("by_pay", "by_number"):
+        args = ["audit", f"boostmodels:{name}", own_models / "open.csv", "--attributes", own_models / "closed.csv",
+                "--sensitive", "sex", "--rows", "10", "--json"]  # fmt: skip
+        result = invoke(*args, "--by", "id")
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["questions"]["sex"]["seen"] is False
+    without = invoke(*args)
+    assert without.exit_code == 2
+    assert "'id' is in both tables and differs" in without.stderr
+    assert "--by COLUMN" in without.stderr
+
+
+def test_a_model_that_fails_is_no_internal_error(own_models, invoke):
+    with (own_models / "boostmodels.py").open("a") as file:
+        file.write("\ndef failing(frame):\n    return frame['no such column']\n")
+    result = invoke("audit", "boostmodels:failing", own_models / "people.csv", "--sensitive", "sex")
+    assert result.exit_code == 2
+    assert "boostmodels:failing failed on a table with the columns 'age', 'pay'" in result.stderr
+    assert "KeyError" in result.stderr
+    assert "--columns" in result.stderr
+
+
 def test_black_boxes_must_say_what_is_sensitive(own_models, invoke):
     result = invoke("audit", "boostmodels:boosting", own_models / "people.csv")
     assert "add --sensitive sex,race" in result.stderr
@@ -130,6 +163,20 @@ def test_exit_codes_of_certify(trained, invoke, monkeypatch, lower, upper, code,
     assert f"{word}: R(h)" in result.stdout
     as_json = invoke("certify", folder / "run", folder / "people.csv", "--delta", "0.1", "--json", "--distinct-people")
     assert json.loads(as_json.stdout)["verdict"] == word
+
+
+@pytest.mark.parametrize(
+    ("bounds", "code"), [((0.0, 0.04), 0), ((0.1, 0.2), 1), ((0.0, 0.2), 3), ((0.05, 0.06), 3), (None, 3)]
+)
+def test_a_limit_relative_to_strangers(trained, invoke, monkeypatch, bounds, code):
+    """R(h) in squared dollars is far above any --delta; the share of how strangers are treated has no unit."""
+    folder, _ = trained
+    share = None if bounds is None else Bracketed(*bounds, *bounds)
+    found = dataclasses.replace(certificate(3e6, 4e6), relative=share)
+    monkeypatch.setattr(judge, "prove", lambda *args, **kwargs: found)
+    result = invoke("certify", folder / "run", folder / "people.csv", "--relative", "0.05", "--distinct-people")
+    assert result.exit_code == code
+    assert "0.05 of how differently strangers are treated" in result.stdout
 
 
 def test_what_certify_hands_to_the_proof(trained, invoke, monkeypatch, tmp_path):

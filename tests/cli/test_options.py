@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from evenhand.cli.console import UserError
-from evenhand.cli.options import Seed, Table, grouped
+from evenhand.cli.options import Seed, Table, grouped, without_passwords
 
 
 @dataclass(frozen=True)
@@ -81,3 +81,23 @@ def test_where_only_a_file_will_do():
     assert Table("a.csv").file("a text model is judged on a file") == "a.csv"
     with pytest.raises(UserError, match="judged on a file: give DATA"):
         Table().file("a text model is judged on a file")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("postgresql://me:s3cret@db.example/people", "postgresql://me:***@db.example/people"),
+        ("mysql+pymysql://me:p@ss:w@db/people", "mysql+pymysql://me:***@db/people"),
+        ("--url 'mssql://db/people?user=me&password=s3cret&x=1'", "--url 'mssql://db/people?user=me&password=***&x=1'"),
+        ("sqlite:///hr.db", "sqlite:///hr.db"),
+        ("people.csv --target a@b", "people.csv --target a@b"),
+    ],
+)
+def test_no_password_is_passed_on(text, kept):
+    assert without_passwords(text) == kept
+
+
+def test_how_a_table_was_read():
+    assert Table("people.csv").how == {}
+    assert Table("p.data", separator=" ", no_header=True).how == {"separator": " ", "header": False}
+    assert Table(sql="select 1", url="x://me:s@db").how == {"sql": "select 1", "url": "x://me:***@db"}

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from fairlearn.metrics import MetricFrame, false_positive_rate, selection_rate, true_positive_rate
+from scipy.optimize import minimize
 from scipy.stats import binomtest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -201,6 +203,201 @@ def test_comparisons_thresholds_and_people(run, said):
             assert line["selected"] == near(np.mean(chosen == 2))
             for sex, share in line["by_group"]["sex"].items():
                 assert share == near(np.mean(chosen[people["sex"] == sex] == 2))
+
+
+def encoded(train, frame, see_sensitive, scaled=True):
+    """(n, d): numbers filled and clipped (and scaled) by the train rows, a column for each value of the others."""
+    number = train["pay"].fillna(train["pay"].median())
+    pay = frame["pay"].fillna(train["pay"].median()).clip(number.min(), number.max())
+    columns = [(pay - number.mean()) / number.std(ddof=0) if scaled else pay]
+    columns += [frame["sex"] == "m"] if see_sensitive else []
+    for name in ("town", "race") if see_sensitive else ("town",):
+        columns += [frame[name] == value for value in sorted(train[name].unique())]
+    return np.stack([np.asarray(column, dtype=float) for column in columns], axis=1)
+
+
+def calibrated(log_p, happened, log_p_new):
+    """Probabilities with the slope and the offsets that are likeliest on the first rows, slightly pulled to slope 1 and
+    to the shares of the classes."""
+    centre = log_p - log_p.mean(1, keepdims=True)
+    share = np.log((np.bincount(happened, minlength=2) + 1) / (len(happened) + 2))
+
+    def loss(v):
+        z = np.exp(v[0]) * centre + v[1:]
+        wanted = z[np.arange(len(z)), happened] - np.log(np.exp(z).sum(1))
+        return -wanted.sum() + v[0] ** 2 + np.sum((v[1:] - (share - share.mean())) ** 2)
+
+    v = minimize(loss, np.zeros(3), tol=1e-10).x
+    z = np.exp(np.exp(v[0]) * (log_p_new - log_p_new.mean(1, keepdims=True)) + v[1:])
+    return z / z.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", ["boosted", "boosted_blind"])
+def test_boosted_trees_trained_again(run, said, name):
+    """By scikit-learn alone, on numbers as they stand in the CSV."""
+    _, people, _, parts = run
+    regression, seeing = said["task"] == "regression", name == "boosted"
+    every, m = table(regression), said["models"][name]
+    train, validation = (every.loc[parts.loc[parts["part"] == part, "row"]] for part in ("train", "validation"))
+    common = {"max_iter": 3, "early_stopping": True, "random_state": 0}
+    trees = HistGradientBoostingRegressor(**common)
+    if not regression:
+        trees = HistGradientBoostingClassifier(class_weight="balanced", **common)
+    trees.fit(encoded(train, train, seeing, scaled=False), train["outcome"])
+
+    def predicted(frame):
+        return trees.predict(encoded(train, frame, seeing, scaled=False))
+
+    y, now = people["outcome"], predicted(people)
+    if regression:
+        assert m["r2"] == near(r2_score(y, now))
+        assert m["mae"] == near(mean_absolute_error(y, now))
+        moved = np.abs([predicted(people.assign(sex=sex)) - now for sex in "fm"]).max(0)
+        assert m["changed"]["sex"]["share"] == near(np.mean(moved > 0.1 * train["outcome"].std(ddof=0)))
+        return
+    log_p, log_p_new = (
+        np.log(trees.predict_proba(encoded(train, frame, seeing, scaled=False))) for frame in (validation, people)
+    )
+    p = calibrated(log_p, (validation["outcome"] == 2).to_numpy(dtype=int), log_p_new)
+    assert m["balanced_accuracy"] == near(balanced_accuracy_score(y, now))
+    assert m["auc"] == near(roc_auc_score(y == 2, p[:, 1]))
+    assert m["log_loss"] == pytest.approx(log_loss(y, p, labels=[1, 2]), abs=1e-4)
+    assert m["mean_probability"] == pytest.approx(p[:, 1].mean(), abs=1e-3)
+    other = np.any([predicted(people.assign(sex=sex)) != now for sex in "fm"], axis=0)
+    assert m["changed"]["sex"]["share"] == near(other.mean())
+    assert (m["changed"]["sex"]["share"] > 0) == seeing
+
+
+class Searched:
+    """A run with a real search and a real certificate, and what numpy alone makes of its files: outputs of the network,
+    the fair distance, and what a blind search of its own finds."""
+
+    def __init__(self, folder, regression):
+        self.said, self.certificate, self.frontier = (
+            json.loads((folder / "metrics.json").read_text()), json.loads((folder / "certificate.json").read_text()),
+            pd.read_csv(folder / "frontier.csv"),
+        )  # fmt: skip
+        every, parts = table(regression), pd.read_csv(folder / "parts.csv")
+        self.train, held_out = (every.loc[parts.loc[parts["part"] == part, "row"]] for part in ("train", "held_out"))
+        self.people = held_out[held_out["race"].isin(self.train["race"])]
+        self.looked_at = self.people.head(self.said["models"]["fair"]["audit"]["n"])
+        directions = np.load(folder / "metric.npz")["directions"].astype(float)
+        self.costs = np.eye(len(directions)) - directions @ directions.T
+        estimator = load_model(folder).pipeline[-1]
+        self.layers = [(w.weight.detach().numpy().astype(float), w.bias.detach().numpy().astype(float))
+                       for w in estimator.module_ if hasattr(w, "weight")]  # fmt: skip
+        self.unit = getattr(estimator, "y_scale_", 1.0)
+
+    def x(self, frame):
+        return encoded(self.train, frame, see_sensitive=False)
+
+    def outputs(self, x):
+        for i, (weight, bias) in enumerate(self.layers):
+            x = x @ weight.T + bias
+            x = np.maximum(x, 0) if i < len(self.layers) - 1 else x
+        return x - x.mean(-1, keepdims=True) if x.shape[-1] > 1 else x
+
+    def d_y(self, x, other):
+        return self.unit**2 * np.square(self.outputs(x) - self.outputs(other)).mean(-1)
+
+    def d_x(self, x, other):
+        return np.square((x - other) @ self.costs).sum(-1)
+
+    def r_of_a_blind_search(self, eps, candidates=2000):
+        """R(h) over random people: the dual, whose minimum over lam is the linear programme's value."""
+        rng, x, known = np.random.default_rng(0), self.x(self.looked_at), self.x(self.train)
+        others = np.repeat(x[:, None], candidates, axis=1)
+        reach = np.sqrt(eps) * 10 ** rng.uniform(-1, 1, others.shape[:2])
+        others[..., 0] += rng.choice([-1, 1], others.shape[:2]) * reach
+        towns = known[rng.integers(0, len(known), others.shape[:2]), 1:]
+        others[..., 1:] = np.where(rng.random((*others.shape[:2], 1)) < 0.3, towns, others[..., 1:])
+        others[..., 0] = others[..., 0].clip(known[:, 0].min(), known[:, 0].max())
+        d_x, d_y = self.d_x(others, x[:, None]), self.d_y(others, x[:, None])
+        top = d_y.max() / eps
+        return min(lam * eps + np.maximum((d_y - lam * d_x).max(1), 0).mean()
+                   for lam in np.r_[0, np.geomspace(1e-4, 1, 400) * top])  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["classes", "quantity"])
+def searched(request, invoke, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("searched")
+    table(request.param).to_csv(folder / "people.csv", index=False)
+    few = [
+        "--steps",
+        "60",
+        "--rho",
+        "1,5",
+        "--hidden",
+        "4",
+        "--trees",
+        "3",
+        "--audit-rows",
+        "20",
+        "--certify-rows",
+        "20",
+    ]
+    args = ["--target", "outcome", "--sensitive", "sex,race", "--out", folder / "run", "--jobs", "1", *few]
+    search = judging.search
+    with pytest.MonkeyPatch.context() as patched:  # the others have searches like it
+        patched.setattr(
+            judging, "search", lambda model, frame, *more: search(model, frame, *more) if model.name == "fair" else
+            QuickAudit(frame),
+        )  # fmt: skip
+        done = invoke("train", folder / "people.csv", *args)
+    assert done.exit_code == 0, done.stderr
+    return Searched(folder / "run", request.param)
+
+
+def test_the_audit_again(searched):
+    """R found: more than its own pairs and a blind search prove, less than the certificate allows."""
+    found = searched.said["models"]["fair"]["audit"]
+    n, eps, proved = found["n"], found["eps"], 0.0
+    assert n == 20
+    for person in found["people"]:
+        own = searched.people.loc[[int(person["row"])]]
+        values = {name: float(would) if name == "pay" else would for name, (_, would) in person["changed"].items()}
+        pair = searched.x(own), searched.x(own.assign(**values))
+        assert person["d_x"] == pytest.approx(searched.d_x(*pair)[0], rel=1e-3, abs=1e-6)
+        assert person["d_x"] <= eps
+        assert person["d_y"] == pytest.approx(searched.d_y(*pair)[0], rel=0.1)  # before its numbers were rounded
+        proved += searched.d_y(*pair)[0] / n
+    assert found["r_low"] >= 0.9 * proved
+    blind = searched.r_of_a_blind_search(eps)
+    assert found["r_low"] >= 0.97 * blind
+    assert blind <= searched.certificate["r_high"] * (1 + 1e-6)  # nothing may exceed it, on the same people
+    assert found["r_low"] <= searched.certificate["r_high"] * (1 + 1e-6)
+    assert found["relative"] == near(found["r_low"] / found["strangers"])
+    differences = [searched.d_y(a, b) for a, b in product(searched.x(searched.looked_at), repeat=2)]
+    assert min(d for d in differences if d > 0) <= found["strangers"] <= max(differences)
+
+
+def test_the_certificate_again(searched):
+    c, x = searched.certificate, searched.x(searched.looked_at)
+    assert (c["n"], c["confidence"]) == (20, 0.95)
+    differences = [searched.d_y(a, b) for i, a in enumerate(x) for j, b in enumerate(x) if i != j]
+    assert c["strangers"] == pytest.approx(np.mean(differences), rel=1e-4)
+    assert 0 <= c["lower"] <= c["r_low"] * (1 + 1e-9)
+    assert c["r_low"] <= c["r_high"] <= c["upper"]
+    assert c["relative"]["low"] == near(c["r_low"] / c["strangers"])
+    assert c["relative"]["high"] == near(c["r_high"] / c["strangers"])
+    top = np.inf if c["relative"]["upper"] is None else c["relative"]["upper"]  # of so few people
+    assert c["relative"]["lower"] <= c["relative"]["low"] <= c["relative"]["high"] <= top
+    low, high = np.array(c["each_low"]), np.array(c["each_high"])
+    assert len(low) == len(high) == 20
+    assert (low <= high + 1e-9).all()
+    assert all(f"{c[key]:.3g}" in c["statement"] for key in ("lower", "upper"))
+
+
+def test_the_chosen_weight_again(searched):
+    """The rule of the report, applied again to the table of what was tried."""
+    chosen, reference = searched.said["chosen"], searched.said["reference"]
+    assert reference["accuracy"] == max(reference["each"].values()) == reference["each"][reference["name"]]
+    tried = searched.frontier
+    allowed = tried[tried["accuracy"] >= reference["accuracy"] - 0.03]
+    assert chosen["within"] == (len(allowed) > 0)
+    best = allowed.loc[allowed["unfairness"].idxmin()] if len(allowed) else tried.loc[tried["accuracy"].idxmax()]
+    assert chosen["rho"] == best["rho"]
+    assert f"{best['accuracy']:.3f}" in chosen["why"]
 
 
 def test_the_page_shows_these_numbers(run, said):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -174,6 +175,45 @@ def test_without_header(go, tmp_path):
     frame, target, sensitive = TABLES["credit"]()
     _, run, _ = go(frame, "column 5", "column 4", "--no-header", header=False)
     assert json.loads((run / "metrics.json").read_text())["schema"]["classes"] == [1, 2]
+    space = snippet_of(run)
+    assert len(space["people"]) == N  # the first line is data there, too
+    assert set(space["model"].predict(space["people"]).tolist()) <= {1, 2}
+
+
+def snippet_of(run):
+    (code,) = re.findall(r"```python\n(.*?)```", (run / "model_card.md").read_text(), flags=re.S)
+    space = {}
+    exec(code, space)
+    return space
+
+
+def test_money_and_percent(go, invoke):
+    """$1,234.50 and 12.5% are numbers, in training, in predict, in the card's lines and in ONNX."""
+    frame, yes, rng = base(7)
+    frame["amount"] = [f"${1000 * value:,.2f}" for value in frame["amount"]]
+    frame["rate"] = [f"{value:.1f}%" for value in rng.uniform(1, 20, N)]
+    path, run, _ = go(frame.assign(ok=yes), "ok", "sex")
+    space = snippet_of(run)
+    assert space["model"].schema.kind("amount") == space["model"].schema.kind("rate") == "number"
+    p = space["model"].predict_proba(space["people"])[:, 1]
+    done = invoke("predict", run, path, "--json")
+    np.testing.assert_allclose([row["probability of True"] for row in json.loads(done.stdout)], p, atol=1e-6)
+    assert invoke("export", run, run / "m.onnx").exit_code == 0
+    done = invoke("predict", run / "m.onnx", path, "--json")
+    np.testing.assert_allclose([row["probability of True"] for row in json.loads(done.stdout)], p, atol=1e-5)
+
+
+def test_a_database(invoke, tmp_path, monkeypatch):
+    frame, target, sensitive = TABLES["credit"]()
+    with sqlite3.connect(tmp_path / "hr.db") as connection:
+        frame.to_sql("people", connection, index=False)
+    connection.close()
+    monkeypatch.setattr(judging, "search", lambda model, frame, task, settings: QuickAudit(frame))
+    url = f"sqlite:///{tmp_path / 'hr.db'}"
+    args = ["--sql", "select * from people", "--url", url, "--target", target, "--sensitive", sensitive, *QUICK]
+    done = invoke("train", *args, "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.stderr
+    assert len(snippet_of(tmp_path / "run")["people"]) == N
 
 
 def test_json_lines(go):

@@ -56,7 +56,7 @@ def test_one_row_a_model_with_its_numbers(findings):
     assert {line.replace("\\|", "").count("|") for line in (head, rule, *rows)} == {8}
     cells = {row.split(" | ")[0]: row for row in rows}
     assert cells["| Plain network"].startswith("| Plain network | 83.0% (82.0% to 84.0%) | 7.80% | 6.50% | 13.00% |")
-    assert cells["| Plain network"].endswith("| 7.5 % | 0.3 |")
+    assert cells["| Plain network"].endswith("| 7.5% | 0.3 |")
 
     def undefined(metrics):
         metrics["models"]["plain"]["audit"]["relative"] = None

@@ -14,11 +14,11 @@ from evenhand.workflow.output import read_findings
 def test_summary_sentences(run_folder):
     f = read_findings(Folder(run_folder))
     assert f.headline == (
-        "A search finds similar people whom the fair model treats as differently as 0.05 % of how it treats strangers. "
-        "For the best model without fairness (boosted trees, blind) it finds 5 %."
+        "A search finds similar people whom the fair model treats as differently as 0.05% of how it treats strangers. "
+        "For the best model without fairness (boosted trees, blind) it finds 5%."
     )
-    assert f.cost == ("The price is 3.0 points (95 % interval 2.0 to 4.0) of balanced accuracy: 83.0% against 80.0%.")
-    assert "That is within the 0.03" in f.price_is_kept
+    assert f.cost == ("The price is 3.0 points (95% interval 2.0 to 4.0) of balanced accuracy: 83.0% against 80.0%.")
+    assert "That is within the 3 points" in f.price_is_kept
     words = " ".join(f.certificate_words)
     assert "With 95% confidence" in words
     assert "at most 0.0123" in words
@@ -32,7 +32,7 @@ def test_each_other_model_is_weighed(run_folder):
     f = read_findings(Folder(run_folder))
     words = {one["key"]: one["words"] for one in f.over_each}
     assert words["plain"].startswith("more accurate by 3.0 points")
-    assert "7.5 % of how strangers are, against 0.05 %" in words["plain"]
+    assert "7.5% of how strangers are, against 0.05%" in words["plain"]
     assert "13.0% of its decisions depend on" in words["plain"]
     assert words["project"].startswith("as accurate as far as can be told")
     better = json.loads(json.dumps(f.metrics))
@@ -41,6 +41,29 @@ def test_each_other_model_is_weighed(run_folder):
     again = type(f)(better, f.made_by, f.frontier, f.certificate)
     assert "consider using it instead" in {o["key"]: o["words"] for o in again.over_each}["project"]
     assert any("Compare with Project" in step for step in again.next_steps)
+
+
+def test_more_than_strangers_is_said_in_english(run_folder):
+    f = read_findings(Folder(run_folder))
+    metrics = json.loads(json.dumps(f.metrics))
+    metrics["models"]["plain"]["audit"]["relative"] = 3.8
+    metrics["models"]["boosted_blind"]["audit"]["relative"] = 1.14
+    odd = type(f)(metrics, f.made_by, f.frontier, f.certificate)
+    words = {one["key"]: f"{one['is']} {one['words']}" for one in odd.over_each}
+    assert "treated 3.8 times as differently as strangers are, against" in words["plain"]
+    assert words["plain"].startswith("is ")
+    assert words["boosted_blind"].startswith("are ")
+    assert odd.headline.endswith("it finds 114%.")
+
+
+def test_a_price_above_what_was_allowed_is_explained(run_folder):
+    f = read_findings(Folder(run_folder))
+    metrics = json.loads(json.dumps(f.metrics))
+    metrics["chosen"]["within"] = False
+    missed = type(f)(metrics, f.made_by, f.frontier, f.certificate)
+    assert missed.price_is_kept.startswith("No weight of fairness came within the 3 points")
+    assert any(step.startswith("Look at the price") for step in missed.next_steps)
+    assert not any(step.startswith("Look at the price") for step in f.next_steps)
 
 
 def test_what_to_do_next(run_folder):
@@ -111,7 +134,8 @@ def test_the_marked_area_is_the_share(share):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.0034, "0.34 %"), (0.53, "53 %"), (1.8, "1.8 times"), (1e-7, "less than 0.001 %")]
+    ("value", "text"),
+    [(0.0034, "0.34%"), (0.53, "53%"), (1.14, "114%"), (1.8, "1.8 times"), (1e-7, "less than 0.001%")],
 )
 def test_shares(value, text):
     assert share_of(value) == text

@@ -97,7 +97,7 @@ def test_in_the_browser(opened, html):
     # the price of another threshold
     page.locator("#threshold").fill("8")
     assert page.locator("#threshold-value").inner_text() == "0.90"
-    assert "10.0 %" in page.locator("#threshold-numbers").inner_text()
+    assert "10.0%" in page.locator("#threshold-numbers").inner_text()
 
     # hover on the trade-off shows the numbers
     page.locator("#chart-tradeoff svg path[aria-roledescription=point]").first.hover(force=True)

@@ -67,3 +67,13 @@ def test_errors_show_nobodys_record(tmp_path):
     (tmp_path / "b.csv").write_bytes(b"PK\x00\x01" * 50)
     with pytest.raises(TableError, match="is a binary file"):
         read_delimited(tmp_path / "b.csv")
+
+
+def test_none_is_a_word_among_words_and_missing_among_numbers(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("degree,years,code\nnone,none,none\nPhD,7,01\nnone,2,02\n")
+    frame, _ = read_delimited(path)
+    assert frame["degree"].tolist() == ["none", "PhD", "none"]
+    assert frame["years"].isna().tolist() == [True, False, False]
+    assert frame["years"].iloc[1] == 7
+    assert frame["code"].tolist() == ["none", "01", "02"]

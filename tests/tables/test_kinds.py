@@ -123,3 +123,42 @@ def test_numbers_that_are_none_count_as_missing():
     assert kind(values).note == "3 values that are infinite or beyond 1e+37 count as missing"
     assert numbers_of(pd.Series(values), "x").isna().sum() == 3
     assert np.isfinite(numbers_of(pd.Series(values), "x").dropna().astype(np.float32)).all()
+
+
+def test_names_of_few_people_and_of_members():
+    """Twenty first names are names; so is what ends in name and holds two of them; a product is none."""
+    assert kind(RNG.choice(FIRST, N), "first_name").note == "names of people"
+    assert kind(RNG.choice(["yes", "no", "maybe"], N), "first").kind == "category"
+    members = [f"{a} {b}" for a, b in zip(RNG.choice(FIRST, N), RNG.choice(LAST, N))]
+    assert kind(members, "guarantor name").personal
+    assert kind(RNG.choice([f"Brand {i}" for i in range(40)], N), "product name").kind == "category"
+    assert (
+        kind([f"{name}straße {i % 90}" for i, name in enumerate(RNG.choice(LAST, N))], "Straße").note
+        == "postal addresses"
+    )
+
+
+def test_an_identifier_that_some_rows_lack():
+    numbers = pd.Series(RNG.permutation(N).astype(float)).where(np.arange(N) % 2 == 0)
+    assert (
+        kind(numbers, "case").note
+        == "200 different whole numbers, one for each of 200 rows that have one: an identifier"
+    )
+    assert kind(RNG.permutation(N), "case").note.endswith("one for each row: it counts the rows")
+
+
+def test_most_rows_with_a_text_of_their_own():
+    assert kind([f"t{i % 250}" for i in range(N)]).kind == "dropped"
+    assert kind([f"t{i % 150}" for i in range(N)]).kind == "category"
+
+
+def test_yes_no_or_not_known_is_a_category():
+    flags = pd.Series(RNG.random(N) < 0.5).astype("boolean")
+    assert kind(flags).kind == "binary"
+    assert kind(flags.mask(np.arange(N) % 7 == 0)).kind == "category"  # three values, one of them
+
+
+def test_durations_are_days():
+    days = pd.Series(pd.to_timedelta(RNG.integers(0, 90, N) * 12, unit="h"))
+    assert (kind(days).kind, kind(days).note) == ("number", "a duration, in days")
+    np.testing.assert_allclose(numbers_of(days, "d"), days.dt.total_seconds() / 86_400)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from evenhand.tables.leaks import copies, leaks
+from evenhand.tables.leaks import copies, leaks, twins
 from evenhand.tables.schema import Schema
 
 N = 2000
@@ -60,3 +60,18 @@ def test_sensitive_columns_in_other_words():
     assert found.keys() == {"race_code", "years"}
     assert found["race_code"].startswith("it is the sensitive column 'race' in other words")
     assert copies(schema, schema.apply_known(frame), keep=["race_code", "years"]) == {}
+
+
+def test_columns_that_are_there_twice():
+    rng = np.random.default_rng(4)
+    x = np.where(rng.random(200) < 0.1, np.nan, rng.normal(size=200))
+    frame = pd.DataFrame({"x": x, "word": rng.choice(["a", "b", "c"], 200), "sex": rng.choice(["f", "m"], 200)})
+    frame["again"], frame["word again"], frame["nearly"] = x, frame["word"], np.where(np.arange(200) == 3, 0.0, x)
+    frame["y"] = rng.integers(0, 2, 200)
+    schema = Schema.infer(frame, "y", ["sex"])
+    clean = schema.apply_known(frame)
+    assert twins(schema, clean) == {
+        "again": "it repeats 'x' in every row",
+        "word again": "it repeats 'word' in every row",
+    }
+    assert twins(schema, clean, keep=["again", "word again"]) == {}

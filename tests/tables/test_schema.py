@@ -173,3 +173,13 @@ def test_left_out_for_a_reason():
     with pytest.raises(TableError, match="no usable column is left") as caught:
         schema.without(everything)
     assert caught.value.cure == "keep"
+
+
+def test_a_target_of_money_is_a_quantity():
+    frame = table().assign(y=[f"${1000 + 37 * i:,}" for i in range(300)])
+    schema = Schema.infer(frame, "y", ["sex"])
+    assert schema.regression
+    np.testing.assert_array_equal(schema.truth(frame), [1000 + 37 * i for i in range(300)])
+    again = Schema.from_json(Schema.infer(table().assign(pay=frame["y"]), "y", ["sex"]).to_json())
+    assert next(c.decimal for c in again.columns if c.name == "pay") == "."
+    assert again.apply(table().assign(pay="$2,500"))["pay"].tolist() == [2500.0] * 300

@@ -20,7 +20,7 @@ def test_the_rule(best, loss, rho, within):
     chosen = pick(TABLE, {"name": "boosted", "accuracy": best}, loss, regression=False)
     assert (chosen["rho"], chosen["within"]) == (rho, within)
     assert f"boosted trees (balanced accuracy {best:.3f})" in chosen["why"]
-    assert ("no weight of fairness comes within" in chosen["why"]) is not within
+    assert ("No weight of fairness comes within" in chosen["why"]) is not within
 
 
 def test_undefined_is_not_chosen():

@@ -69,7 +69,7 @@
   if (slider && table.length) {
     document.getElementById("slider").hidden = false;
     const numbers = document.getElementById("threshold-numbers");
-    const percent = (x) => (x === null ? "undefined" : (100 * x).toFixed(1) + " %");
+    const percent = (x) => (x === null ? "undefined" : (100 * x).toFixed(1) + "%");
     const put = (name, text) => {
       const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
       dt.textContent = name; dd.textContent = text;
