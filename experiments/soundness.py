@@ -3,11 +3,11 @@
     python experiments/soundness.py [--people 100] [--cases ...] [--data DIR] [--out DIR]
 
 Networks: plain, SenSeI and certified-trained nets on Adult; the plain one again with every column in another unit;
-made ones with a full-rank Sigma, several outputs, up to three hidden layers and tiny or huge units; with --data, the
-public nets of certify_public.py. x' is drawn uniformly in Dom, at its vertices, near x, along the moves that cost
-nothing, with few columns changed, with sensitive columns flipped, and searched for by an ascent of this script's own
-and by the audit's search. Each pair is held against the certificate's bound of d_Y - lam * d_X; drawn back to
-d_X <= eps, it is held against the bound of d_Y there, the proven decisions and the proven range of the score. Writes
+made ones with a full-rank Sigma, several outputs, up to three hidden layers, smooth activations and tiny or huge units;
+with --data, the public nets of certify_public.py. x' is drawn uniformly in Dom, at its vertices, near x, along the
+moves that cost nothing, with few columns changed, with sensitive columns flipped, and searched for by an ascent of this
+script's own and by the audit's search. Each pair is held against the certificate's bound of d_Y - lam * d_X; drawn back
+to d_X <= eps, it is held against the bound of d_Y there, the proven decisions and the proven range of the score. Writes
 certify_soundness.csv, a case at a time, and goes on where it stopped.
 """
 
@@ -81,14 +81,22 @@ def in_other_units(case: Case) -> Case:
     return Case(module, module, case.x_tune * unit, case.x * unit, FairMetric(sigma=sigma), box, case.eps)
 
 
-def made(sizes: tuple[int, ...], people: int, *, free: int = 0, unit: float = 1.0, weight: float = 1.0) -> Case:
+def made(
+    sizes: tuple[int, ...],
+    people: int,
+    *,
+    free: int = 0,
+    unit: float = 1.0,
+    weight: float = 1.0,
+    activation: type[nn.Module] = nn.ReLU,
+) -> Case:
     """A random net on correlated people; ``free`` oblique directions, or a Sigma of full rank and condition 1000."""
     generator = torch.Generator().manual_seed(sum(sizes))
     d = sizes[0]
     parts: list[nn.Module] = []
     torch.manual_seed(sum(sizes))
     for a, b in itertools.pairwise(sizes):
-        parts += [nn.Linear(a, b).double(), nn.ReLU()]
+        parts += [nn.Linear(a, b).double(), activation()]
     module = nn.Sequential(*parts[:-1])
     with torch.no_grad():
         module[0].weight.mul_(2 / unit)
@@ -122,6 +130,9 @@ def cases(people: int, data: Path | None) -> dict[str, Callable[[], Case]]:
         "inputs of 1e-7, 6-20-2": partial(made, (6, 20, 2), people, free=1, unit=1e-7),
         "inputs of 1e5, 9-15-4": partial(made, (9, 15, 4), people, unit=1e5),
         "weights of 1e3, 5-12-2": partial(made, (5, 12, 2), people, free=1, weight=1e3),
+        "GELU 8-14-2": partial(made, (8, 14, 2), people, free=1, activation=nn.GELU),
+        "tanh 6-10-10-1": partial(made, (6, 10, 10, 1), people, free=1, activation=nn.Tanh),
+        "sigmoid, full rank 7-12-3": partial(made, (7, 12, 3), people, activation=nn.Sigmoid),
     }
     names = certify_public.NETS if data is not None else []
     return {**found, **{name: partial(public, data, name, people) for name in names}}

@@ -11,7 +11,6 @@ and for bounding r_lam and the neighbours of each person.
 
 import argparse
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from evenhand import SenSeIBoostingClassifier
 from evenhand.bounds.trees import bound_trees
 from evenhand.dual.pool import Pool
 from evenhand.ensembles.read import read_ensemble
+from evenhand.ensembles.worst_case import worst_case
 from evenhand.estimators.boosting import possible_people
 from evenhand.fair_metrics import from_classifier
 from evenhand.search.geometry import Geometry
@@ -65,21 +65,19 @@ def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int)
     bound = bound_trees(ensemble, geometry, x[-32:], EPS, 0.25)
     found, close = bound.upper(x[:people]), bound.near(x[:people], EPS).numpy()
     seconds = time.process_time() - began
-    reached_y, reached_x, at_x = [], [], ensemble(x[:people].numpy())
-    for factor in (1.0, 0.8, 0.65, 0.5):  # what is reached, whatever lam the bound was built for
-        witness = (
-            found if factor == 1.0 else replace(bound.at(factor * bound.lam), boxes=200).upper(x[:people])
-        ).witness
-        reached_y.append(0.25 * ((ensemble(witness.numpy()) - at_x) ** 2).sum(1))
-        reached_x.append(geometry.d_x(witness - x[:people]).numpy())
+    own, witnesses = x[:people].numpy(), [found.witness.numpy()]
+    for radius in (0.3 * EPS, EPS, 4 * EPS, 16 * EPS):  # what is reached near by, whatever lam the bound was built for
+        witnesses.append(worst_case(ensemble, bound.people, own, radius=radius, scale=0.25, boxes=500).witness)
+    reached_y = [0.25 * ((ensemble(witness) - ensemble(own)) ** 2).sum(1) for witness in witnesses]
+    reached_x = [geometry.d_x(torch.from_numpy(witness - own)).numpy() for witness in witnesses]
     pool = Pool()
     pool.add(np.column_stack(reached_y), np.column_stack(reached_x))
     above, each = 0, max(pairs // people, 1)
     for i in range(people):
-        own = x[i].numpy()
-        other = others(own, box, geometry, ensemble.thresholds(), each, rng)
-        d_y = 0.25 * (ensemble(other) - ensemble(own[None]))[:, 0] ** 2
-        d_x = geometry.d_x(torch.from_numpy(other - own)).numpy()
+        one = x[i].numpy()
+        other = others(one, box, geometry, ensemble.thresholds(), each, rng)
+        d_y = 0.25 * (ensemble(other) - ensemble(one[None]))[:, 0] ** 2
+        d_x = geometry.d_x(torch.from_numpy(other - one)).numpy()
         above += int((d_y - bound.lam * d_x > float(found.upper[i]) + 1e-9).sum())
         above += int((d_y > close[i] + 1e-9)[d_x <= EPS].sum()) + int((d_y > bound.everywhere + 1e-9)[d_x <= EPS].sum())
     low, high = pool.minimise(EPS).value, bound.lam * EPS + float(found.upper.mean())

@@ -11,6 +11,8 @@ from evenhand.bounds.quadratic_dual import Rows, make_rows
 from evenhand.bounds.solver import Solver
 from evenhand.search.geometry import Cells
 
+NUMBERS = 10_000_000  # largest intermediate array
+
 
 def bracket(
     solver: Solver,
@@ -24,6 +26,8 @@ def bracket(
     """Each person on their own: what comes out for a row depends on that row only (and on the multipliers)."""
     problem = solver.problem
     first = cells if cells is not None else default_cells(problem)
+    size = solver.s.shape[0]
+    chunk = min(chunk, max(1, NUMBERS // (size * 2**rounds)))
     parts = [x[i : i + chunk] for i in range(0, max(len(x), 1), chunk)]
     return Bracket.join([_bracket(solver, part, first, rounds, iterations, tolerance) for part in parts])
 

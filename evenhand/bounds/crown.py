@@ -1,4 +1,4 @@
-"""Linear bounds of a ReLU network on a part of Dom, propagated backwards (CROWN, Zhang et al. 2018).
+"""Linear bounds of a network on a part of Dom, propagated backwards (CROWN, Zhang et al. 2018).
 
 The part is {x' in Dom, in a cell of the sensitive fibre, d_X(x, x') <= radius^2}. Tight where the part is small; over
 the whole of Dom the quadratic dual is better, so whoever wants the best takes the minimum of both.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from evenhand.bounds.activations import lines
 from evenhand.bounds.problem import Problem
 from evenhand.search.geometry import Cells
 
@@ -80,7 +81,7 @@ def output_change(problem: Problem, x: Tensor, cells: Cells, radius: Tensor) -> 
 
 
 def _backward(problem: Problem, region: Region, c: Tensor, bounds: list[tuple[Tensor, Tensor]], layer: int) -> Tensor:
-    """Upper bound of c . z, z what enters ReLU ``layer`` (or the output), given bounds on what enters those before."""
+    """c . z, at most, z what enters activation ``layer`` (or the output), given bounds on what enters those before."""
     a, constant = c, torch.zeros(len(c), dtype=torch.float64)
     for i in range(layer, -1, -1):
         constant = constant + a @ problem.layers[i].bias
@@ -88,21 +89,13 @@ def _backward(problem: Problem, region: Region, c: Tensor, bounds: list[tuple[Te
         if i == 0:
             break
         low, high = bounds[i - 1]
-        slope, offset, below = _relaxation(low, high)
+        unit = lines(low, high, problem.layers[i - 1].after)
         up, down = a.clamp(min=0), a.clamp(max=0)
-        constant = constant + (up * offset[:, None]).sum(-1)
-        a = up * slope[:, None] + down * below[:, None]
+        constant = constant + (up * unit.offset[:, None]).sum(-1)
+        if unit.floor is not None:
+            constant = constant + (down * unit.floor[:, None]).sum(-1)
+        a = up * unit.slope[:, None] + down * unit.under[:, None]
     return region.upper(a) + constant
-
-
-def _relaxation(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """relu(z) <= slope z + offset and relu(z) >= below z for low <= z <= high."""
-    on, off = low >= 0, high <= 0
-    chord = high / (high - low).clamp(min=1e-300)
-    slope = torch.where(on, torch.ones_like(low), torch.where(off, torch.zeros_like(low), chord))
-    offset = torch.where(on | off, torch.zeros_like(low), -chord * low)
-    below = torch.where(on, torch.ones_like(low), torch.where(off, torch.zeros_like(low), (high > -low).to(low.dtype)))
-    return slope, offset, below
 
 
 @torch.no_grad()

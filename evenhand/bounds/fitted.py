@@ -11,9 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from torch import nn
 
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "logistic": nn.Sigmoid}
+
 
 def fitted_module(model: Any) -> nn.Module | None:
-    """Linear models and ReLU perceptrons as an nn.Sequential in float64, None for anything else.
+    """Linear models and perceptrons as an nn.Sequential in float64, None for anything else.
 
     A classifier of two classes gives the centred logits (-z/2, z/2), so that softmax of them is its ``predict_proba``.
     """
@@ -23,17 +25,15 @@ def fitted_module(model: Any) -> nn.Module | None:
             return None  # one against the rest: its probabilities are no softmax
         return nn.Sequential(_linear(model.coef_, model.intercept_, binary))
     if isinstance(model, MLPClassifier | MLPRegressor) and hasattr(model, "coefs_"):
-        if model.activation not in ("relu", "identity") or (
-            isinstance(model, MLPClassifier) and model.out_activation_ == "logistic" and model.n_outputs_ > 1
-        ):
-            return None
+        if isinstance(model, MLPClassifier) and model.out_activation_ == "logistic" and model.n_outputs_ > 1:
+            return None  # several labels at once
         parts: list[nn.Module] = []
         for i, (weight, bias) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
             last = i == len(model.coefs_) - 1
             binary = last and isinstance(model, MLPClassifier) and model.out_activation_ == "logistic"
             parts.append(_linear(weight.T, bias, binary))
-            if not last and model.activation == "relu":
-                parts.append(nn.ReLU())
+            if not last and model.activation != "identity":
+                parts.append(ACTIVATIONS[model.activation]())
         return nn.Sequential(*parts)
     return _by_coefficients(model)
 

@@ -1,4 +1,4 @@
-"""Reading a ReLU network as a list of affine maps (W, b) with a ReLU between each two."""
+"""Reading a network as a list of affine maps (W, b) with a ReLU, or another activation, between each two."""
 
 from __future__ import annotations
 
@@ -8,45 +8,61 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from evenhand.bounds.activations import Units, activate
+
 
 class CannotCertify(TypeError):
     """The model is not of a kind whose worst case we can bound from above; ``audit`` still bounds it from below."""
 
 
 class Layer(NamedTuple):
-    """x -> W x + b, in float64."""
+    """x -> W x + b, in float64, and what follows it."""
 
     weight: Tensor  # (out, in)
     bias: Tensor  # (out,)
+    after: Units | None = None  # None: a ReLU (nothing, of the last layer)
+
+    def detached(self) -> Layer:
+        return Layer(self.weight.detach(), self.bias.detach(), self.after)
 
 
-def affine_layers(model: object) -> list[Layer]:
-    """The layers as plain numbers: of a Sequential part by part, of any other module by following its forward."""
-    try:
-        layers = differentiable_layers(model)
-    except CannotCertify:
-        from evenhand.bounds.trace import traced_layers
-
-        if not isinstance(model, nn.Module):
-            raise
-        layers = traced_layers(model, _columns_read(model))
-    return [Layer(w.detach(), b.detach()) for w, b in layers]
+def affine_layers(model: object, d: int | None = None) -> list[Layer]:
+    """The layers as plain numbers; d: how many columns there are, for models whose weights do not say."""
+    return [layer.detached() for layer in differentiable_layers(model, d)]
 
 
-def _columns_read(model: nn.Module) -> int:
-    """How many columns the first linear map reads."""
-    for parameter in model.parameters():
-        if parameter.ndim == 2:
-            return parameter.shape[1]
-    raise CannotCertify(f"{type(model).__name__} holds no Linear layer, so there is nothing to certify")
-
-
-def differentiable_layers(model: object) -> list[Layer]:
-    """The (W, b) of ``nn.Sequential`` of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten, in float64.
+def differentiable_layers(model: object, d: int | None = None) -> list[Layer]:
+    """The layers in float64, differentiable: of a Sequential part by part, of any other module (and of activations
+    other than ReLU) by following its forward.
 
     BatchNorm (with the statistics of eval mode) is folded into its neighbours, Dropout vanishes. The result means
     W_L relu(... relu(W_1 x + b_1) ...) + b_L; ``forward`` evaluates it.
     """
+    try:
+        return sequential_layers(model)
+    except CannotCertify:
+        if not isinstance(model, nn.Module):
+            raise
+    return _followed(model, d)
+
+
+def _followed(model: nn.Module, d: int | None) -> list[Layer]:
+    from evenhand.bounds.trace import traced_layers
+
+    read = [parameter.shape[1] for parameter in model.parameters() if parameter.ndim == 2][:1]
+    widths = list(dict.fromkeys([*read, *([d] if d is not None else [])]))
+    if not widths:
+        raise CannotCertify(f"{type(model).__name__} holds no Linear layer, so there is nothing to certify")
+    for width in widths[:-1]:
+        try:
+            return traced_layers(model, width)
+        except CannotCertify:
+            continue
+    return traced_layers(model, widths[-1])
+
+
+def sequential_layers(model: object) -> list[Layer]:
+    """The layers of an ``nn.Sequential`` of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten."""
     layers: list[Layer] = []
     current: Layer | None = None
     after_relu = False
@@ -55,7 +71,7 @@ def differentiable_layers(model: object) -> list[Layer]:
             step = Layer(wide(part.weight), wide(part.bias, part.out_features))
             current, after_relu = step if current is None else _compose(step, current), False
         elif isinstance(part, nn.BatchNorm1d):
-            step = batch_norm_layer(part)
+            step = _batch_norm_layer(part)
             current, after_relu = step if current is None else _compose(step, current), False
         elif isinstance(part, nn.ReLU):
             if after_relu:
@@ -79,17 +95,17 @@ def differentiable_layers(model: object) -> list[Layer]:
 
 def forward(layers: list[Layer], x: Tensor) -> Tensor:
     """The network's outputs: (n, d) -> (n, K)."""
-    for weight, bias in layers[:-1]:
-        x = torch.relu(x @ weight.T + bias)
+    for weight, bias, after in layers[:-1]:
+        x = activate(x @ weight.T + bias, after)
     return x @ layers[-1].weight.T + layers[-1].bias
 
 
 def pre_activations(layers: list[Layer], x: Tensor) -> tuple[list[Tensor], Tensor]:
-    """What enters each ReLU, and the outputs: (n, d) -> [(n, H_1), ...], (n, K)."""
+    """What enters each activation, and the outputs: (n, d) -> [(n, H_1), ...], (n, K)."""
     entering = []
-    for weight, bias in layers[:-1]:
+    for weight, bias, after in layers[:-1]:
         entering.append(x @ weight.T + bias)
-        x = torch.relu(entering[-1])
+        x = activate(entering[-1], after)
     return entering, x @ layers[-1].weight.T + layers[-1].bias
 
 
@@ -115,7 +131,7 @@ def _parts(model: object) -> Iterator[nn.Module]:
         )
 
 
-def batch_norm_layer(part: nn.BatchNorm1d) -> Layer:
+def _batch_norm_layer(part: nn.BatchNorm1d) -> Layer:
     if part.running_mean is None or part.running_var is None:
         raise CannotCertify("a BatchNorm1d without running statistics has no fixed function; use track_running_stats")
     scale = (wide(part.running_var) + part.eps).rsqrt()

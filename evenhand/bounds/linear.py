@@ -1,4 +1,4 @@
-"""Linear functions above and below a ReLU network on parts of Dom, propagated backwards (CROWN, Zhang et al. 2018)."""
+"""Linear functions above and below a network on parts of Dom, propagated backwards (CROWN, Zhang et al. 2018)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from evenhand.bounds.activations import lines
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.parts import Part
 
@@ -45,27 +46,18 @@ def linear_bounds(layers: list[Layer], part: Part, x: Tensor) -> Linear:
 def _backward(
     layers: list[Layer], last: int, c: Tensor, bounds: list[tuple[Tensor, Tensor]], start: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """a, c0 with c . z_last <= a . delta + c0, given bounds on what enters each ReLU before."""
+    """a, c0 with c . z_last <= a . delta + c0, given bounds on what enters each activation before."""
     a, constant = c, torch.zeros(1, dtype=torch.float64)
     for i in range(last, 0, -1):
         constant = constant + a @ layers[i].bias
         a = a @ layers[i].weight
-        slope, offset, under = relaxation(*bounds[i - 1])
+        unit = lines(*bounds[i - 1], layers[i - 1].after)
         up = a.clamp(min=0)
-        constant = constant + (up @ offset[..., None])[..., 0]
-        a = up * slope[:, None] + (a - up) * under[:, None]
+        constant = constant + (up @ unit.offset[..., None])[..., 0]
+        if unit.floor is not None:
+            constant = constant + ((a - up) @ unit.floor[..., None])[..., 0]
+        a = up * unit.slope[:, None] + (a - up) * unit.under[:, None]
     return a @ layers[0].weight, constant + (a @ start[..., None])[..., 0]
-
-
-def relaxation(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """relu(z) <= slope z + offset and relu(z) >= under z for low <= z <= high."""
-    on, off = low >= 0, high <= 0
-    chord = high / (high - low).clamp(min=1e-300)
-    one, zero = torch.ones_like(low), torch.zeros_like(low)
-    slope = torch.where(on, one, torch.where(off, zero, chord))
-    offset = torch.where(on | off, zero, -chord * low)
-    under = torch.where(on, one, torch.where(off, zero, (high > -low).to(low.dtype)))
-    return slope, offset, under
 
 
 def gain(part: Part, linear: Linear, f_x: Tensor, lam: float) -> Tensor:

@@ -21,6 +21,7 @@ FEWEST_ROUNDS, RELU_ROUNDS = 4, 6000  # so many rounds times ReLUs; those behind
 DEEP = 12  # of them double the work
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
+MOST_PIECES = 1000
 PEOPLE = 24  # tuning people whose worst pieces are cut
 
 
@@ -48,7 +49,20 @@ class Local:
             views = _views(self.problem, x[rows], lam, inner[rows], goal[rows])
             far, points[rows] = Refinement(self.problem.layers, self.pieces).upper(views, self._rounds, WORST)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
-        return alone + 1e-9 * alone.abs() + 1e-13 * self.problem.f(x).square().sum(1), points  # rounding
+        return self._rounded(x, alone), points
+
+    @torch.no_grad()
+    def quick(self, x: Tensor, lam: float) -> Tensor:
+        """The same without cutting any further: (n, d) -> (n,)."""
+        near, inner, alone = around(self.problem, x, lam)
+        if self.pieces is not None:
+            far = _views(self.problem, x, lam, inner, near).values(self.pieces).amax(1)
+            alone = torch.minimum(alone, torch.maximum(near, far))
+        return self._rounded(x, alone)
+
+    def _rounded(self, x: Tensor, upper: Tensor) -> Tensor:
+        """A little more, for what rounding may have taken away."""
+        return upper + 1e-9 * upper.abs() + 1e-13 * self.problem.f(x).square().sum(1)
 
     @property
     def _rounds(self) -> int:
@@ -72,6 +86,7 @@ def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, goal: Tensor)
 def can_be_cut(problem: Problem) -> bool:
     """Whether pieces serve: d_X by column, one output, and few enough columns and ReLUs."""
     one = problem.layers[-1].bias.shape[0] == 1
+    one = one and not problem.smooth
     return problem.separable and one and problem.d <= MOST_COLUMNS and 0 < sum(problem.widths) <= MOST_RELUS
 
 
@@ -82,13 +97,14 @@ def cut(
     eps: float,
     lam: float,
     reached: Tensor | None = None,
-    most: int = 1000,
+    most: int = MOST_PIECES,
+    start: Pieces | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Local:
     """At most so many pieces that hold the bound of tuning people down at lam. reached (n,): what their r_lam is known
-    to be at least. Ctrl-C ends the cutting; whatever there is by then is sound."""
+    to be at least; start: pieces to cut further. Ctrl-C ends the cutting; whatever there is by then is sound."""
     x = x[:PEOPLE]
-    pieces, slack = whole(problem), SLACK * lam * eps
+    pieces, slack = whole(problem) if start is None else start, SLACK * lam * eps
     near, inner, _ = around(problem, x, lam)
     goal = (near if reached is None else torch.maximum(near, reached[:PEOPLE])) + slack
     views = _views(problem, x, lam, inner, goal)

@@ -18,18 +18,25 @@ from evenhand.bounds.bound import Bracket
 from evenhand.bounds.branch import bracket
 from evenhand.bounds.crown import output_change, output_range
 from evenhand.bounds.layers import Layer, forward
-from evenhand.bounds.local import Local, can_be_cut, cut, shells_lam
+from evenhand.bounds.local import MOST_PIECES, Local, can_be_cut, cut, shells_lam
 from evenhand.bounds.normal import Normal, normalised
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, fits
 from evenhand.bounds.solver import Solver
 from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 
-DUAL_SIZE = 600  # columns and ReLUs: beyond this the quadratic dual takes too long
+DUAL_SIZE = 3000  # columns and ReLUs: beyond this the quadratic dual takes too long
+FULL_SIZE = 1100  # beyond this it is tuned in fewer steps, which cost as the cube of the size
+FEWEST_STEPS = 20
+RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
 TRIED = 16  # tuning people on whom a lam is tried
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
+HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
+STEP_DOWN = 1.2
+FIRST_PIECES = 300  # after so many it is seen whether it is hopeless
+ON, MOST_STEPS = 1.4, 24  # and so on by this factor
 CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
 
 Say = Callable[[str], None]
@@ -167,8 +174,10 @@ def _tuned_dual(
 ) -> Solver | None:
     """The quadratic dual, or None where it is too large or S > 0 cannot be had."""
     problem = normal.problem
-    if len(problem.free) + sum(problem.widths) > DUAL_SIZE:
+    size = len(problem.free) + sum(problem.widths)
+    if size > DUAL_SIZE:
         return None
+    steps = min(steps, max(FEWEST_STEPS, int(steps * (FULL_SIZE / size) ** 2)))
     try:
         tuned = tune(problem, x, max(eps, 1e-9), steps=steps, progress=progress)
         if start is not None and bool((normal.unit == 1).all()) and len(start.eta) == len(normal.neurons):
@@ -221,10 +230,25 @@ class _Chooser:
 
     def try_local(self) -> Local:
         lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
-        lam = STEPS_UP[1] * lowest
-        local = cut(self.problem, self.x, self.eps, lam, self.reached(lam), progress=self.progress)
-        self._upwards(local, lowest)
+        local = self._cut(STEPS_UP[1] * lowest, FIRST_PIECES)
+        few, reached = self.x[:FEW], self.reached(lowest)
+        at_lowest = self._objective(lowest, local.upper(few, lowest, reached[:FEW])[0])
+        if at_lowest <= HOPELESS * (lowest * self.eps + float(reached.mean())):
+            local = self._cut(STEPS_UP[1] * lowest, MOST_PIECES, local)
+            self._upwards(local, lowest)
+        else:  # the pieces are for the lam at which something can be had
+            local = self._cut(self._best_as_it_is(local, lowest) / 2, MOST_PIECES, local)
+            self._downwards(local, self._best_as_it_is(local, lowest))
         return local
+
+    def _cut(self, lam: float, most: int, start: Local | None = None) -> Local:
+        pieces = None if start is None else start.pieces
+        return cut(self.problem, self.x, self.eps, lam, self.reached(lam), most, pieces, self.progress)
+
+    def _best_as_it_is(self, local: Local, lowest: float) -> float:
+        """The lam that is best without further cuts."""
+        lams = [lowest * ON**i for i in range(MOST_STEPS)]
+        return min(lams, key=lambda lam: self._objective(lam, local.quick(self.x[:TRIED], lam)))
 
     def try_dual(self, dual: Solver | None, local: Local | None) -> Local:
         """The dual alone and with the local bound; where neither is to be had, shells alone."""
@@ -249,8 +273,16 @@ class _Chooser:
                     self._add(lam, both, solver, True)
         return local
 
+    def _downwards(self, local: Local, lam: float) -> None:
+        for _ in range(MOST_STEPS):
+            objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
+            if objective > 1.03 * self.least:
+                break  # convex in lam
+            lam = lam / STEP_DOWN
+
     def _upwards(self, local: Local, lowest: float) -> None:
-        for factor in STEPS_UP:
+        further = [STEPS_UP[-1] * ON**i for i in range(1, MOST_STEPS)]
+        for factor in (*STEPS_UP, *further):
             lam = factor * lowest
             objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
             if objective > 1.03 * self.least:
@@ -273,10 +305,13 @@ class _Ranges:
         self.ceiling = output_range(problem)
         self.joint, self.start, self.hull = self.ceiling, None, None
         self.known: dict[float, float] = {}
-        if len(problem.free) + len(problem.pinned) + sum(problem.widths) <= DUAL_SIZE:
+        size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
+        self.small = size <= RANGE_SIZE
+        if size <= DUAL_SIZE:
+            steps = 3 * steps if self.small else min(steps, int(steps * (FULL_SIZE / size) ** 2))
             try:
                 self.hull = unpinned(problem)
-                joint = uniform_bound(self.hull, max(eps, 1e-9), steps=3 * steps)
+                joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
                 self.known[float(joint.multipliers.lam)] = joint.value - float(joint.multipliers.lam) * max(eps, 1e-9)
             except (ValueError, LinAlgError, KeyboardInterrupt):
@@ -293,7 +328,7 @@ class _Ranges:
     def largest(self, lam: float) -> float:
         if lam not in self.known:
             self.known[lam] = self.ceiling
-            if self.hull is not None and self.start is not None:
+            if self.small and self.hull is not None and self.start is not None:
                 try:
                     value = uniform_bound(self.hull, 0.0, lam, self.start, steps=self.steps).value
                     self.known[lam] = min(value, self.ceiling)
@@ -321,7 +356,7 @@ def _change_within(problem: Problem, x: Tensor, eps: float, chunk: int = 64) -> 
 
 def _margin_layers(logits: list[Layer], own: int | None) -> list[Layer]:
     """The network whose outputs are the margins: the logit, the second minus the first, or ``own`` minus each other."""
-    weight, bias = logits[-1]
+    weight, bias = logits[-1].weight, logits[-1].bias
     k = bias.shape[0]
     if k == 1:
         return logits

@@ -37,13 +37,15 @@ def normalised(problem: Problem) -> Normal:
     unit = _units(problem)
     scale = max(output_range(problem), 0.0) ** 0.5 or 1.0
     given = [*problem.layers[:-1], _fewest_outputs(problem.layers[-1])]
-    layers, neurons = [Layer(given[0].weight * unit, given[0].bias)], []
+    layers, neurons = [Layer(given[0].weight * unit, given[0].bias, given[0].after)], []
     for after in given[1:]:
-        weight, bias = layers[-1]
+        weight, bias, kinds = layers[-1]
         length = torch.sqrt(weight.square().sum(1) + bias.square())
         length = torch.where(length > 0, length, torch.ones_like(length))
-        layers[-1] = Layer(weight / length[:, None], bias / length)
-        layers.append(Layer(after.weight * length, after.bias))
+        if kinds is not None:  # units of their own are a ReLU's alone
+            length = torch.ones_like(length)
+        layers[-1] = Layer(weight / length[:, None], bias / length, kinds)
+        layers.append(Layer(after.weight * length, after.bias, after.after))
         neurons.append(length)
     layers[-1] = Layer(layers[-1].weight / scale, layers[-1].bias / scale)
     if bool((unit == 1).all()):

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from evenhand.bounds.activations import relaxation
 from evenhand.bounds.chords import Sights, worst
 from evenhand.bounds.layers import Layer
-from evenhand.bounds.linear import relaxation
 from evenhand.bounds.problem import Problem
 
 AT_ONCE = 16  # people

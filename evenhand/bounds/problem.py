@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from evenhand.bounds.activations import slopes
 from evenhand.bounds.layers import Layer, forward
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
@@ -14,7 +15,7 @@ from evenhand.search.geometry import Geometry
 
 
 class Problem(Geometry):
-    """r_lam(x) = sup over x' in Dom of |f(x) - f(x')|^2 - lam * d_X(x, x'), f a ReLU network given by its layers.
+    """r_lam(x) = sup over x' in Dom of |f(x) - f(x')|^2 - lam * d_X(x, x'), f a network given by its layers.
 
     The factor 1/K of the paper's d_Y belongs into the last layer, see ``scaled``.
     """
@@ -35,6 +36,16 @@ class Problem(Geometry):
         other.__dict__.update(self.__dict__)
         other.layers, other.widths = layers, [layer.bias.shape[0] for layer in layers[:-1]]
         return other
+
+    @property
+    def slopes(self) -> list[tuple[Tensor, Tensor] | None]:
+        """Of each hidden layer, between which two slopes its units stay; None where they are ReLUs."""
+        return [slopes(layer.after) for layer in self.layers[:-1]]
+
+    @property
+    def smooth(self) -> bool:
+        """Whether some activation is no ReLU."""
+        return any(layer.after is not None for layer in self.layers[:-1])
 
     @cached_property
     def separable(self) -> bool:

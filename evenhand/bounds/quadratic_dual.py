@@ -10,6 +10,9 @@ change from r. For each ReLU p = relu(y): p >= 0, p >= y and p (y - p) = 0. With
 and the linear facts (p >= 0, p >= y, x' in Dom, zeta in the cell) join with multipliers u of their own. S does not
 depend on the person or the cell, so one factorisation serves all; the best u is found by ADMM, all rows at once.
 Whatever the multipliers, the bound is sound as long as S is positive definite.
+
+Of other activations, whose slope stays between alpha and beta, it is known that the change psi of the output and t of
+the input satisfy (psi - alpha t)(beta t - psi) >= 0 (Fazlyab et al. 2019); that takes the place of p (y - p) = 0.
 """
 
 from __future__ import annotations
@@ -55,9 +58,13 @@ def start_multipliers(problem: Problem) -> Multipliers:
     layers = problem.layers
     total = torch.linalg.matrix_norm(layers[-1].weight.detach(), 2).item() ** 2
     eta: list[Tensor] = []
-    for width, layer in zip(reversed(problem.widths), reversed(layers[:-1]), strict=True):
+    for width, layer, known in reversed(list(zip(problem.widths, layers[:-1], problem.slopes, strict=True))):
         eta.insert(0, torch.full((width,), 2 * total + 1e-12, dtype=torch.float64))
-        total = 2 * total * torch.linalg.matrix_norm(layer.weight.detach(), 2).item() ** 2
+        steep = 1.0
+        if known is not None:
+            low, high = known
+            steep = float(((low + high).square() + 2 * (low * high).abs()).max())
+        total = 2 * total * steep * torch.linalg.matrix_norm(layer.weight.detach(), 2).item() ** 2
     lam = torch.tensor(3 * total + 1e-6, dtype=torch.float64)
     gam = torch.full((problem.k,), 3 * total + 1e-8, dtype=torch.float64)
     th = torch.full((len(problem.free),), 1e-3 * total + 1e-9, dtype=torch.float64)
@@ -70,15 +77,22 @@ def curvature(problem: Problem, m: Multipliers) -> Tensor:
     diagonal = [s00, *(torch.diag(e) for e in m.eta)]
     last = problem.layers[-1].weight if problem.widths else problem.layers[-1].weight[:, problem.free]
     diagonal[-1] = diagonal[-1] - last.T @ last
+    both = [torch.ones(1, dtype=torch.float64)] * len(problem.widths)  # the sum of the two slopes
+    for i, known in enumerate(problem.slopes):
+        if known is not None:
+            low, high = known
+            both[i] = low + high
+            weight = _weight(problem, i + 1)
+            diagonal[i] = diagonal[i] + (weight.T * (m.eta[i] * low * high)) @ weight
     sizes = [block.shape[0] for block in diagonal]
     rows = []
     for i, block in enumerate(diagonal):
         row = [torch.zeros(sizes[i], size, dtype=torch.float64) for size in sizes]
         row[i] = block
         if i > 0:
-            row[i - 1] = -0.5 * m.eta[i - 1][:, None] * _weight(problem, i)
+            row[i - 1] = -0.5 * (m.eta[i - 1] * both[i - 1])[:, None] * _weight(problem, i)
         if i + 1 < len(sizes):
-            row[i + 1] = (-0.5 * m.eta[i][:, None] * _weight(problem, i + 1)).T
+            row[i + 1] = (-0.5 * (m.eta[i] * both[i])[:, None] * _weight(problem, i + 1)).T
         rows.append(torch.cat(row, 1))
     return torch.cat(rows, 0)
 
@@ -127,6 +141,9 @@ def linear_part(problem: Problem, m: Multipliers, rows: Rows) -> tuple[Tensor, T
     c0 = c0 + ((cells.half.square() - off.square()) * m.gam).sum(1) + (m.th * below * above).sum(1)
     b = [-2 * m.lam * (move @ problem.sigma_free.T) + m.th * (above - below) - 2 * (off * m.gam) @ problem.basis.T]
     for layer, (eta, z) in enumerate(zip(m.eta, rows.z, strict=True), start=1):
+        if problem.slopes[layer - 1] is not None:  # what is known of other activations is about changes alone
+            b.append(torch.zeros_like(z))
+            continue
         b[layer - 1] = b[layer - 1] + (eta * z.relu()) @ _weight(problem, layer)
         b.append(-eta * z.abs())
     last = problem.layers[-1].weight if problem.widths else problem.layers[-1].weight[:, problem.free]
@@ -148,6 +165,7 @@ class Facts:
         ends = [0, *torch.tensor(v_sizes).cumsum(0).tolist()]
         self.v_parts = [slice(a, b) for a, b in itertools.pairwise(ends)]
         self.size = self.parts[-1].stop
+        self.relus = [known is None for known in problem.slopes]
 
     def apply(self, v: Tensor) -> Tensor:
         """G v: (N, nv) -> (N, size)."""
@@ -176,8 +194,9 @@ class Facts:
         low, high = rows.cells.centre - rows.cells.half - zeta, rows.cells.centre + rows.cells.half - zeta
         out = [self.problem.free_box.project(w[:, self.parts[0]] + r) - r, w[:, self.parts[1]].clamp(low, high)]
         for layer, z in enumerate(rows.z, start=1):
-            out.append(torch.maximum(w[:, self.parts[2 * layer]], -z.relu()))
-            out.append(torch.maximum(w[:, self.parts[2 * layer + 1]], z.clamp(max=0)))
+            above, over = w[:, self.parts[2 * layer]], w[:, self.parts[2 * layer + 1]]
+            out.append(torch.maximum(above, -z.relu()) if self.relus[layer - 1] else above)
+            out.append(torch.maximum(over, z.clamp(max=0)) if self.relus[layer - 1] else over)
         return torch.cat(out, 1)
 
     def support(self, u: Tensor, rows: Rows) -> Tensor:
@@ -194,14 +213,18 @@ class Facts:
         return value
 
     def admissible(self, u: Tensor) -> Tensor:
-        """u with the multipliers of the one-sided facts cut to the right sign."""
+        """u with the multipliers of the one-sided facts cut to the right sign; 0 where a layer has none."""
         start = self.parts[1].stop
-        return torch.cat([u[:, :start], u[:, start:].clamp(max=0)], 1)
+        out = [u[:, :start]]
+        for layer, relus in enumerate(self.relus, start=1):
+            both = u[:, self.parts[2 * layer].start : self.parts[2 * layer + 1].stop]
+            out.append(both.clamp(max=0) if relus else torch.zeros_like(both))
+        return torch.cat(out, 1)
 
     def start(self, m: Multipliers, rows: Rows) -> Tensor:
         """Multipliers with which the linear terms of the ReLUs and of d_X (nearly) vanish at the reference."""
         normal = 2 * m.lam * rows.normal  # pulls back from the faces of Dom that keep r away from the person
         out = [normal, -normal @ self.problem.basis]
-        for eta, z in zip(m.eta, rows.z, strict=True):
-            out += [eta * z.clamp(max=0), -eta * z.relu()]
+        for eta, z, relus in zip(m.eta, rows.z, self.relus, strict=True):
+            out += [eta * z.clamp(max=0), -eta * z.relu()] if relus else [torch.zeros_like(z), torch.zeros_like(z)]
         return torch.cat(out, 1)

@@ -46,9 +46,10 @@ def readout(output_distance: OutputDistance, layers: list[Layer]) -> Readout:
             "upper bounds exist for mean_squared_logits, squared_error, absolute_probability and total_variation; got "
             f"{about!r}; audit() takes any output distance"
         )
-    weight, bias = layers[-1]
+    last = layers[-1]
     change = about.reading.change
-    return Readout([*layers[:-1], Layer(change(weight), change(bias))], about.name, about.largest, about.reading.up)
+    changed = Layer(change(last.weight), change(last.bias))
+    return Readout([*layers[:-1], changed], about.name, about.largest, about.reading.up)
 
 
 def squared_readout(output_distance: OutputDistance, k: int, classifier: bool) -> tuple[Readout, float]:

@@ -90,12 +90,13 @@ def certify(
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
 
-    model: an estimator of ours, a Pipeline that ends in one, or an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d,
-    Identity and Flatten layers. x_held_out: people drawn independently, not used for training or tuning. x_tune: other
-    people, on whom the multipliers are chosen; without it a fifth of the held-out rows, drawn at random, is used for
-    that and for nothing else. The order of the rows does not matter. bounds: (low, high) or a Box; every held-out row
-    must lie inside. ``Variations`` in place of the rows ask for the exact worst case over these finite sets, for any
-    model (``d_y_max`` bounds the output distance then).
+    model: an estimator of ours, a linear model or perceptron of scikit-learn, boosted trees, a Pipeline that ends in
+    one, or any nn.Module of affine layers and activations (ReLU and its relatives, GELU, tanh, sigmoid and other smooth
+    ones), residual additions included. x_held_out: people drawn independently, not used for training or tuning.
+    x_tune: other people, on whom the multipliers are chosen; without it a fifth of the held-out rows, drawn at random,
+    is used for that and for nothing else. The order of the rows does not matter. bounds: (low, high) or a Box; every
+    held-out row must lie inside. ``Variations`` in place of the rows ask for the exact worst case over these finite
+    sets, for any model (``d_y_max`` bounds the output distance then).
 
     Held-out people who do not fit in memory come as an iterable of parts, with x_tune beside it. per_person=False keeps
     nothing for each person, so that memory does not grow with their number.
@@ -206,8 +207,8 @@ def _prepare(
     judged = Judged.of(model)
     if judged.ensemble is not None or hasattr(model, "evenhand_bound"):
         return _prepare_own(model, judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
-    layers = affine_layers(judged.module if judged.module is not None else model)
     metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
+    layers = affine_layers(judged.module if judged.module is not None else model, metric.d)
     box = Box.of(bounds if bounds is not None else judged.bounds, layers[0].weight.shape[1])
     read = readout(distance, layers)
     problem = Problem(read.layers, metric, box)

@@ -87,6 +87,7 @@ class Boosting:
     versions: int
     search_every: int
     monotone: Any = None
+    worth: Array | None = None  # (d,) by what the gain of a split on each column is multiplied
     patience: int | None = None
     progress: bool = False
 
@@ -241,6 +242,8 @@ class Boosting:
             if len(signs) != d or any(v not in (-1, 0, 1) for v in signs):
                 raise ValueError(f"monotone must hold -1, 0 or 1 for each of the {d} columns; got {signs}")
             settings["monotone_constraints"] = signs
+        if self.worth is not None:
+            settings["feature_contri"] = [float(v) for v in self.worth]
         return settings
 
 

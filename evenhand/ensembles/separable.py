@@ -200,8 +200,8 @@ def by_slopes(out, at_x, near, lo, hi, fall, rise, curvature, price, lam, radius
         for j in range(near.shape[0]):
             g, away = 0.0, max(hi[j] - near[j], near[j] - lo[j])
             if away > 0:
-                for b in range(rise.shape[2]):
-                    g = max(g, rise[k, j, b], -fall[k, j, b])
+                for part in range(rise.shape[2]):
+                    g = max(g, rise[k, j, part], -fall[k, j, part])
             gamma += g * g
             most += g * away
         gamma *= 1 + SLACK

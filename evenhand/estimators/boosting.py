@@ -47,6 +47,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         smooth: float | None = None,
         versions: int = 1,
         reach: float = 2.0,
+        avoid: float = 0.0,
         search_every: int = 20,
         l2: float = 1.0,
         monotone: Any = None,
@@ -65,6 +66,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         self.smooth = smooth
         self.versions = versions
         self.reach = reach
+        self.avoid = avoid
         self.search_every = search_every
         self.l2 = l2
         self.monotone = monotone
@@ -78,10 +80,10 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _fit(self, X: Any, x: Array, loss: Loss, y: Array, weight: Array, sensitive: Any) -> TreeEnsemble:
-        if self.trees < 1 or self.leaves < 2 or not self.rho >= 0 or not self.eps >= 0:
+        if self.trees < 1 or self.leaves < 2 or not min(self.rho, self.eps, self.avoid) >= 0:
             raise ValueError(
-                f"trees >= 1, leaves >= 2, rho >= 0 and eps >= 0 are needed; got {self.trees}, {self.leaves}, "
-                f"{self.rho} and {self.eps}"
+                f"trees >= 1, leaves >= 2, rho >= 0, eps >= 0 and avoid >= 0 are needed; got {self.trees}, "
+                f"{self.leaves}, {self.rho}, {self.eps} and {self.avoid}"
             )
         if self.patience is not None and not 0 < self.validation_fraction < 1:
             raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
@@ -96,6 +98,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             versions=self.versions,
             search_every=self.search_every,
             monotone=self.monotone,
+            worth=self._worth(),
             patience=self.patience,
             progress=self.progress,
         )
@@ -136,6 +139,16 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
         two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
         return np.minimum(smooth / price, span / 2), two
+
+    def _worth(self) -> Array:
+        """(1 - s)^avoid for a column of categories, of which a unit step lies by s along the directions. Numbers are
+        left to the versions; these see little of categories, as hardly anybody possible lies on a direction."""
+        box: Box = self.bounds_
+        share = exact_sigma(self.fair_metric_)[1].norm(dim=1).numpy()
+        worth = np.ones(len(share))
+        discrete = [*box.binary, *(j for block in box.blocks for j in block)]
+        worth[discrete] = np.maximum(1 - share[discrete], 1e-3) ** (self.avoid if self.rho > 0 else 0.0)
+        return worth
 
     def _versions(self, x: Array, number: int, seed: int) -> Array:
         """One version of each row, a possible person: by turns another value of a single column, as others have it, and
@@ -233,8 +246,10 @@ class SenSeIBoostingClassifier(BoostingClassifier):
         people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
         learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
         replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the
-        learned directions they lie, in standard deviations. monotone: -1, 0 or 1 for each column, kept by the hard
-        splits and therefore by the soft ones. NaN goes where LightGBM sends it. Classes count equally.
+        learned directions they lie, in standard deviations. avoid: a binary or one-hot column of which a unit step lies
+        by s along the directions is split only where that gains 1 / (1 - s)^avoid as much as elsewhere. monotone: -1, 0
+        or 1 for each column, kept by the hard splits and therefore by the soft ones. NaN goes where LightGBM sends it.
+        Classes count equally.
     Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``,
         ``history_`` (before each tree: ``loss``, and ``d_y``, the worst difference over the variance of the scores).
     """

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from evenhand.bounds.branch import default_cells
-from evenhand.bounds.layers import Layer, differentiable_layers
+from evenhand.bounds.layers import differentiable_layers
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, curvature, make_rows, start_multipliers
 from evenhand.bounds.readout import readout
@@ -27,7 +27,7 @@ TRIED = 4  # cells of each person whose bound is worked out in full
 class CertifiedRegularizer(nn.Module):
     """An upper bound of R(h) on the batch, to be added to a loss: ``loss + rho_c * certified(model, x)``.
 
-    model: an nn.Sequential of Linear, ReLU, Dropout, BatchNorm1d, Identity and Flatten layers. The multipliers of the
+    model: any network that ``certify`` takes, of any depth. The multipliers of the
     bound are parameters of this module: give them to the optimiser, with a step of about 0.05. Where a step of the
     weights leaves S > 0, they are raised until it holds again, so that the value is always a true upper bound.
     """
@@ -155,4 +155,4 @@ def _largest(value: Tensor, n: int, count: int) -> Tensor:
 
 def _frozen(problem: Problem) -> Problem:
     """The same problem with plain weights."""
-    return problem.with_layers([Layer(w.detach(), b.detach()) for w, b in problem.layers])
+    return problem.with_layers([layer.detached() for layer in problem.layers])

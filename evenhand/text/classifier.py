@@ -52,7 +52,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         it covers tokens that are not in the list. k: the number of directions.
     validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
     The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
-    at the threshold of its best balanced accuracy: a model cannot look consistent by flagging everybody.
+    at the threshold of its best balanced accuracy (or, the same there, half-way to the next text below): a model cannot
+    look consistent by flagging everybody.
 
     Fitted: `classes_`, `pipeline_` (features and network, for `audit` and `certify`), `fair_metric_`, `calibration_`,
     `threshold_`, `choice_` (a row for every rho tried), `blind_` (texts whose versions the encoder cannot tell apart).
@@ -255,7 +256,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         before = plain._outputs(x)
         self.plain_fpr_ = _best_fpr(codes, before[:, 1] - before[:, 0])
         p = self.calibration_.probabilities(logits)[:, 1]
-        self.threshold_ = min(threshold_at(codes, p, self.plain_fpr_), 1.0)
+        self.threshold_ = _between(p, min(threshold_at(codes, p, self.plain_fpr_), 1.0))
 
     def _logits(self, x: NDArray[Any]) -> NDArray[np.float64]:
         return cast(NDArray[np.float64], self.net_._outputs(x))
@@ -299,6 +300,13 @@ def _rank(seen: Variations) -> int:
         squares += centred.T @ centred
     singular = np.sqrt(np.linalg.eigvalsh(squares).clip(min=0))
     return int((singular > 1e-6 * max(float(singular[-1]), largest)).sum())
+
+
+def _between(p: NDArray[np.float64], threshold: float) -> float:
+    """The middle between a threshold and the next score below: it flags the same texts, and misses none by a hair."""
+    below = p[p < threshold]
+    middle = threshold if len(below) == 0 else float(below.max() + threshold) / 2
+    return middle if len(below) and middle > below.max() else threshold
 
 
 def _best_fpr(codes: NDArray[Any], margin: NDArray[Any]) -> float:

@@ -21,6 +21,15 @@ def random_layers(sizes, seed, scale=1.0):
     ]
 
 
+def with_activations(layers, *kinds):
+    """The same layers with other activations: every kind for a share of the units of each hidden layer."""
+    given = []
+    for layer in layers[:-1]:
+        sizes = [len(part) for part in torch.arange(layer.bias.shape[0]).tensor_split(len(kinds))]
+        given.append(Layer(3 * layer.weight, layer.bias, tuple(zip(kinds, sizes, strict=True))))
+    return [*given, layers[-1]]
+
+
 def random_metric(d, k, seed, given_sigma=False):
     g = torch.Generator().manual_seed(100 + seed)
     directions = torch.randn(d, k, generator=g, dtype=torch.float64)

@@ -28,7 +28,14 @@ PERCEPTRON = {"hidden_layer_sizes": (5, 4), "max_iter": 2000, "tol": 1e-2, "rand
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("model", [LogisticRegression(), MLPClassifier(**PERCEPTRON)], ids=["logistic", "perceptron"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        *(MLPClassifier(**PERCEPTRON, activation=a) for a in ("relu", "tanh", "logistic", "identity")),
+    ],
+    ids=["logistic", "relu", "tanh", "sigmoid", "identity"],
+)
 def test_classifiers(model, classes):
     y = np.digitize(SCORE, [0.0] if classes == 2 else [-1.0, 1.0])
     model.fit(X, y)
@@ -79,8 +86,9 @@ def test_coefficients_that_the_answers_do_not_follow_are_no_model():
 
 
 def test_anything_else_is_none():
-    tanh = MLPClassifier(hidden_layer_sizes=(3,), activation="tanh", max_iter=2000, tol=1e-2).fit(X, SCORE > 0)
-    assert fitted_module(tanh) is None
+    labels = np.stack([SCORE > 0, SCORE > 1], 1)
+    several = MLPClassifier(hidden_layer_sizes=(3,), max_iter=2000, tol=1e-2).fit(X, labels)
+    assert fitted_module(several) is None
     assert fitted_module(RandomForestClassifier(n_estimators=2).fit(X, SCORE > 0)) is None
     assert fitted_module(LogisticRegression()) is None
     assert fitted_module(len) is None

@@ -47,7 +47,7 @@ def test_folding_keeps_the_function(kinds, seed):
 @pytest.mark.parametrize(
     ("model", "named"),
     [
-        (nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2)), "Tanh"),
+        (nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2), nn.Linear(2, 2)), "LayerNorm"),
         (lambda x: x, "function"),
         (nn.Sequential(nn.Dropout()), "no Linear"),
         (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, track_running_stats=False)), "running statistics"),

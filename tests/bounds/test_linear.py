@@ -3,8 +3,9 @@
 import torch
 
 from bounds.nets import random_layers
+from evenhand.bounds.activations import relaxation
 from evenhand.bounds.layers import forward
-from evenhand.bounds.linear import gain, linear_bounds, relaxation
+from evenhand.bounds.linear import gain, linear_bounds
 from evenhand.bounds.parts import SeparablePart
 
 LAM = 1.5

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from bounds.nets import other_points, random_layers, random_points, random_problem
+from bounds.nets import other_points, random_layers, random_points, random_problem, with_activations
+from evenhand.bounds.activations import GELU, IDENTITY, RELU, SIGMOID, SILU, TANH
 from evenhand.bounds.layers import forward
 from evenhand.bounds.network import bound_network
 from evenhand.headline import stands
@@ -11,16 +12,22 @@ from evenhand.headline import stands
 EPS = 0.05
 
 
-def bound_of(outputs, k=1, seed=0, discrete=True):
-    problem = random_problem((4, 8, outputs), k=k, seed=seed, discrete=discrete)
-    logits = random_layers((4, 8, outputs), seed)
+def bound_of(outputs, k=1, seed=0, discrete=True, kinds=()):
+    sizes = (4, 8, 6, outputs) if kinds else (4, 8, outputs)
+    problem = random_problem(sizes, k=k, seed=seed, discrete=discrete)
+    logits = random_layers(sizes, seed)
+    if kinds:
+        logits = with_activations(logits, *kinds)
+        problem = problem.with_layers(logits)
     tuning = random_points(problem, 12, 50)
     return problem, logits, bound_network(problem, logits, tuning, EPS, n=100, alpha=0.025, steps=20, rounds=3)
 
 
-@pytest.mark.parametrize("outputs", [1, 2, 3])
-def test_nothing_tried_is_above_the_bound(outputs):
-    problem, logits, bound = bound_of(outputs)
+@pytest.mark.parametrize(
+    ("outputs", "kinds"), [(1, ()), (2, ()), (3, ()), (1, (GELU, RELU)), (2, (TANH,)), (3, (SIGMOID, SILU, IDENTITY))]
+)
+def test_nothing_tried_is_above_the_bound(outputs, kinds):
+    problem, logits, bound = bound_of(outputs, kinds=kinds)
     x = random_points(problem, 20, 1)
     x_other = other_points(problem, x, 200, 2)
     wide = x[:, None].expand_as(x_other)

@@ -65,6 +65,21 @@ def test_sensitive_features_need_not_be_columns():
     assert abs(float(model.fair_metric_.directions[1, 0])) > 0.9  # hours give sex away
 
 
+def test_categories_along_the_directions_are_avoided_and_numbers_are_not():
+    """Two copies of a binary column, one of them along the direction: splits are made on the other one."""
+    told = (X["hours"] > 0).astype(float)
+    frame = pd.DataFrame({"told": told, "same": told, "skill": X["skill"]})
+    metric, labels = FairMetric(torch.tensor([[1.0, 0], [0, 0], [0, 1]])), (told + X["skill"] > 0.5).astype(int)
+    fair = small(fair_metric=metric, trees=8, avoid=2.0).fit(frame, labels)
+    assert 0 not in fair.ensemble_.feature
+    assert 1 in fair.ensemble_.feature
+    assert fair._worth()[1:].tolist() == [1, 1]
+    again = small(fair_metric=metric, trees=8, rho=1e-9).fit(frame, labels)
+    assert 0 in again.ensemble_.feature  # LightGBM takes the first of two equal ones
+    with pytest.raises(ValueError, match="avoid >= 0"):
+        small(avoid=-1.0).fit(X, Y)
+
+
 def test_missing_values_classes_and_weights():
     holes = X.copy()
     holes.loc[::9, "skill"] = np.nan

@@ -8,6 +8,7 @@ from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.objectives.batch import Batch
 from evenhand.objectives.certified import Certified, CertifiedRegularizer
+from evenhand.output_distances import centred
 
 METRIC = FairMetric(torch.tensor([[1.0], [0.0], [0.0]]))
 BOX = Box(-torch.ones(3), torch.ones(3), binary=[0])
@@ -55,6 +56,30 @@ def test_the_value_is_an_upper_bound_and_has_the_right_gradient():
         down = certified(model, x).item()
     slope = (up - down) / (2 * step.norm().item())
     assert abs(slope - weight.grad.norm().item()) < 0.15 * weight.grad.norm().item()
+
+
+@pytest.mark.parametrize(
+    ("activation", "hidden"), [(nn.ReLU, (6, 6)), (nn.ReLU, (5, 5, 5)), (nn.Tanh, (6,)), (nn.GELU, (5, 5))]
+)
+def test_deep_and_smooth_networks_are_fine_tuned_below_where_they_were(activation, hidden):
+    torch.manual_seed(0)
+    parts = [part for a, b in zip((3, *hidden), hidden) for part in (nn.Linear(a, b), activation())]
+    model = nn.Sequential(*parts, nn.Linear(hidden[-1], 2))
+    x, _ = data(12, 1)
+    certified = CertifiedRegularizer(METRIC, 0.01, BOX, model)
+    certified.tune(model, x, steps=10)
+    groups = [{"params": list(model.parameters()), "lr": 0.01}, {"params": list(certified.parameters()), "lr": 0.05}]
+    optimiser, values = torch.optim.Adam(groups), []
+    for _ in range(12):
+        optimiser.zero_grad()
+        value = certified(model, x)
+        flipped = x * torch.tensor([-1.0, 1.0, 1.0])
+        with torch.no_grad():
+            assert value.item() >= centred(model(x) - model(flipped)).square().mean().item()
+        value.backward()
+        optimiser.step()
+        values.append(value.item())
+    assert values[-1] < 0.8 * values[0]
 
 
 def test_the_objective_is_the_loss_plus_the_bound_of_some_people():

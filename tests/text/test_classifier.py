@@ -173,3 +173,18 @@ def test_a_text_that_is_there_twice_is_not_validated_on():
     assert [part.tolist() for part in same] == [part.tolist() for part in other]
     fit, held = _split(np.array([0] * 10 + [1] * 10), 0.2, 0, ["hello"] * 10 + ["bye"] * 10)
     assert len(held) == 4
+
+
+def test_the_threshold_lies_between_texts_not_on_one():
+    from evenhand.text.classifier import _between
+
+    assert _between(np.array([0.1, 0.2, 0.9, 0.95]), 0.9) == pytest.approx(0.55)
+    assert _between(np.array([0.3, 0.4]), 0.3) == 0.3  # nothing below
+    assert _between(np.array([np.nextafter(0.5, 0), 0.5]), 0.5) == 0.5  # no room
+    who = ["polnische", "deutsche", "jüdische", "türkische"]
+    texts = [
+        said.format(w) for said in ("Meine {} Nachbarin half.", "Du {} Idiot, weg.") for w in who for _ in range(15)
+    ]
+    y = [0] * 60 + [1] * 60
+    model = TextClassifier(embed, TokenSwap(who), "plain", hidden=(20,), steps=60, lr=3e-3).fit(texts, y)
+    assert (model.predict(texts) == y).all()

@@ -170,6 +170,28 @@ def coverage() -> str:
     return "\n".join(lines)
 
 
+def wide() -> str:
+    path = RESULTS / "certify_wide.csv"
+    if not path.exists():
+        return "Not measured."
+    lines = [
+        "| net | free directions | eps | people | R_low | R_high | gap | CPU s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for _, row in pd.read_csv(path).iterrows():
+        lines.append(
+            f"| {row['net'].split(',')[0]} | {row['free']} | {row['eps']:g} | {row['n']:,} | {row['r_low']:.3g} | "
+            f"{row['r_high']:.3g} | {row['gap']:.2f} | {row['seconds']:.0f} |"
+        )
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "`experiments/certify_wide.py`: networks trained on made-up people, the domain [-4, 4] in every column.",
+        ]
+    )
+
+
 def text_size() -> str:
     path = RESULTS / "certify_text_size.json"
     if not path.exists():
