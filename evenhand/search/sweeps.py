@@ -50,12 +50,13 @@ def _changed(attack: Attack, x: Tensor, h_x: Tensor, points: Tensor, lam: float,
     flat = points.reshape(n * b, d)
     values = _values(attack, x.repeat_interleave(b, 0)[:, columns], flat[:, columns], size)  # (n b, c, q)
     c, q = values.shape[1:]
-    tried = flat[:, None, None].expand(-1, c, q, -1).clone()
-    tried[:, torch.arange(c), :, columns] = values.transpose(0, 1)
-    tried = tried.reshape(n, b * c * q, d)
-    gain = worth(attack.d_y(h_x, tried), attack.d_x(tried - x[:, None]), lam).reshape(n, b * c, q)
-    same = values == flat[:, columns, None]  # no change at all must not fill the beam
-    gain, which = gain.masked_fill(same.reshape(n, b * c, q), -torch.inf).max(2)
+    at, column, choice = _new(values, flat[:, columns]).nonzero(as_tuple=True)
+    tried = flat[at]
+    tried[torch.arange(len(at)), columns[column]] = values[at, column, choice]
+    person = at // b
+    gain = flat.new_full((n * b, c, q), -torch.inf)
+    gain[at, column, choice] = worth(attack.d_y_of(h_x[person], attack.h(tried)), attack.d_x(tried - x[person]), lam)
+    gain, which = gain.reshape(n, b * c, q).max(2)
     top = gain.topk(min(beam, b * c), dim=1).indices  # of (point, column)
     chosen = values.reshape(n, b * c, q).gather(2, which[..., None])[..., 0].gather(1, top)
     alone = points.gather(1, (top // c)[..., None].expand(-1, -1, d)).scatter(
@@ -65,6 +66,15 @@ def _changed(attack: Attack, x: Tensor, h_x: Tensor, points: Tensor, lam: float,
     for rank in range(1, top.shape[1]):
         together.append(together[-1].scatter(1, columns[top[:, rank] % c][:, None], chosen[:, rank, None]))
     return attack.geometry.box.round(torch.cat([alone, torch.stack(together[1:] or together, 1)], 1))
+
+
+def _new(values: Tensor, here: Tensor) -> Tensor:
+    """Which values change anything and come for the first time: (N, c, q), (N, c) -> (N, c, q) bool. Most columns of a
+    one-hot block have one threshold, so that few of their values differ; and no change must not fill the beam."""
+    fresh = values != here[..., None]
+    for i in range(1, values.shape[2]):
+        fresh[..., i] &= (values[..., :i] != values[..., i : i + 1]).all(-1)
+    return fresh
 
 
 def _values(attack: Attack, x: Tensor, point: Tensor, size: float) -> Tensor:

@@ -12,7 +12,7 @@ from evenhand.output_distances import squared_error
 from evenhand.search.attack import Attack
 from evenhand.search.climbs import worth
 from evenhand.search.geometry import Geometry
-from evenhand.search.sweeps import sweep
+from evenhand.search.sweeps import _new, sweep
 
 LAM = 0.5
 
@@ -76,3 +76,8 @@ def test_most_of_the_best_is_found_and_more_with_thresholds():
         values.append(value.sum())
     assert values[1] >= 0.9 * exact.sum()
     assert values[1] >= values[0] >= 0.75 * exact.sum()
+
+
+def test_values_are_tried_once_and_only_where_they_change_something():
+    values = torch.tensor([[[1.0, 2.0, 1.0, 0.5, 2.0]], [[0.5, 0.5, 0.5, 0.5, 0.5]]])
+    assert _new(values, torch.tensor([[0.5], [0.5]])).tolist() == [[[True, True, False, False, False]], [[False] * 5]]
