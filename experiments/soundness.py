@@ -197,7 +197,8 @@ def drawn_back(case: Case, problem: Problem, points: Tensor) -> Tensor:
 
 
 def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
-    layers = affine_layers(copy.deepcopy(case.module).double())
+    module = copy.deepcopy(case.module).double().eval()
+    layers = affine_layers(module)
     problem = Problem(readout(mean_squared_logits, layers).layers, case.metric, case.box)
     cert = certify(
         case.model, case.x.numpy(), case.metric, case.eps, case.box, case.x_tune.numpy(), distinct_people=True
@@ -212,10 +213,10 @@ def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
         above = gain > (rbar + ROUNDING * torch.from_numpy(cert.each_high))[:, None]
         points = drawn_back(case, problem, points)
         similar = problem.d_x(points - case.x[:, None]) <= case.eps
-        d_y, score = problem.gain(case.x[:, None], points, 0.0), _score(layers, case.x, points)
+        d_y, score = problem.gain(case.x[:, None], points, 0.0), _score(module, case.x, points)
         edge = ROUNDING * (low.abs() + high.abs())[:, None]
         outside = (score < low[:, None] - edge) | (score > high[:, None] + edge)
-        turned = decided[:, None] & (_decision(layers, points) != _decision(layers, case.x)[:, None])
+        turned = decided[:, None] & (_decision(module, points) != _decision(module, case.x)[:, None])
         rows.append(
             {
                 "model": name,
@@ -233,24 +234,24 @@ def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
     return rows
 
 
-def _outputs(layers: list[Any], x: Tensor) -> Tensor:
-    for i, layer in enumerate(layers):
-        x = x @ layer.weight.T + layer.bias
-        x = x.clamp(min=0) if i < len(layers) - 1 else x
-    return x
+def _outputs(module: nn.Module, x: Tensor) -> Tensor:
+    """Of the network itself, not of what the bound has read from it: (..., d) -> (..., K)."""
+    with torch.no_grad():
+        h = module(x.reshape(-1, x.shape[-1]))
+    return h.reshape(*x.shape[:-1], -1)
 
 
-def _decision(layers: list[Any], x: Tensor) -> Tensor:
-    h = _outputs(layers, x)
+def _decision(module: nn.Module, x: Tensor) -> Tensor:
+    h = _outputs(module, x)
     return (h[..., 0] > 0).long() if h.shape[-1] == 1 else h.argmax(-1)
 
 
-def _score(layers: list[Any], x: Tensor, points: Tensor) -> Tensor:
+def _score(module: nn.Module, x: Tensor, points: Tensor) -> Tensor:
     """The logit, the second minus the first, or the own class's minus the largest other one."""
-    h = _outputs(layers, points)
+    h = _outputs(module, points)
     if h.shape[-1] <= 2:
         return h[..., -1] - (h[..., 0] if h.shape[-1] == 2 else 0.0)
-    own = _outputs(layers, x).argmax(-1)[:, None, None].expand(*h.shape[:2], 1)
+    own = _outputs(module, x).argmax(-1)[:, None, None].expand(*h.shape[:2], 1)
     return h.gather(-1, own)[..., 0] - h.scatter(-1, own, -torch.inf).amax(-1)
 
 
