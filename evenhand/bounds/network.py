@@ -330,7 +330,7 @@ class _Ranges:
             self.known[lam] = self.ceiling
             if self.small and self.hull is not None and self.start is not None:
                 try:
-                    value = uniform_bound(self.hull, 0.0, lam, self.start, steps=self.steps).value
+                    value = uniform_bound(self.hull, 0.0, lam, self.start, steps=2 * self.steps).value
                     self.known[lam] = min(value, self.ceiling)
                 except (ValueError, LinAlgError, KeyboardInterrupt):
                     pass

@@ -111,6 +111,6 @@ def test_forests_are_searched_at_their_thresholds():
     blind = replace(judged, jumps=None)
     with pytest.MonkeyPatch.context() as patched:
         seeing_r = audit(forest, X[:25], METRIC, 0.01, BOX).r_low
-        patched.setattr(Judged, "of", classmethod(lambda cls, model: blind))
+        patched.setattr(Judged, "of", classmethod(lambda cls, *_: blind))
         blind_r = audit(forest, X[:25], METRIC, 0.01, BOX).r_low
     assert seeing_r >= 0.98 * blind_r > 0
