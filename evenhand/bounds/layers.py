@@ -126,8 +126,8 @@ def _parts(model: object) -> Iterator[nn.Module]:
         yield model
     else:
         raise CannotCertify(
-            f"an upper bound needs an nn.Sequential of Linear and ReLU layers; got {type(model).__name__}; "
-            "audit() gives a lower bound for any model"
+            "an upper bound needs a network, a linear model or trees, whose inside can be read; got "
+            f"{type(model).__name__}; audit() gives a lower bound for any model"
         )
 
 
