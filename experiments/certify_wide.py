@@ -26,6 +26,7 @@ CASES = {  # widths, free directions
     "384-2000-2": ((384, 2000, 2), 5),
     "384-2000-2, 25 free": ((384, 2000, 2), 25),
 }
+SMALL = {"30-6-2": ((30, 6, 2), 2)}  # to see that it works
 TUNING, TRAINING, STEPS = 300, 4000, 300
 
 
@@ -53,7 +54,7 @@ def case(widths: tuple[int, ...], k: int, n: int) -> tuple[nn.Sequential, torch.
 
 
 def run(name: str, eps: float, n: int) -> dict[str, object]:
-    widths, k = CASES[name]
+    widths, k = (CASES | SMALL)[name]
     model, x, metric = case(widths, k, n)
     began = time.process_time()
     box = Box(-4 * torch.ones(widths[0]), 4 * torch.ones(widths[0]))
@@ -65,7 +66,7 @@ def run(name: str, eps: float, n: int) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES | SMALL))
     parser.add_argument("--n", type=int, default=300)
     parser.add_argument("--eps", type=float, default=0.01)
     parser.add_argument("--out", type=Path, default=RESULTS)

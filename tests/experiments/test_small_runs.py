@@ -39,6 +39,12 @@ def test_case_studies(command, tmp_path):
     assert found["certificate"]["lower"] <= found["certificate"]["upper"]
 
 
+def test_certify_wide(run, tmp_path):
+    run("certify_wide", "--cases", "30-6-2", "--n", "10")
+    (row,) = pd.read_csv(tmp_path / "certify_wide.csv").to_dict("records")
+    assert 0 < row["r_low"] <= row["r_high"] <= row["upper"]
+
+
 def test_ranking(run, tmp_path):
     run("ranking", "--quick")
     assert pd.read_csv(tmp_path / "ranking.csv")["NDCG"].between(0, 1).all()
