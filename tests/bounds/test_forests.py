@@ -9,8 +9,9 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import Box, FairMetric, audit, certify
-from evenhand.bounds.forests import bound_forest
+from evenhand.bounds.forests import ForestBound, bound_forest
 from evenhand.bounds.layers import CannotCertify
+from evenhand.bounds.trees import people
 from evenhand.dual.pool import Pool
 from evenhand.ensembles.read import read_ensemble
 from evenhand.headline import stands
@@ -104,3 +105,21 @@ def test_a_forest_is_judged_by_its_own_probabilities():
     model = forest(3)
     judged = Judged.of(model)
     np.testing.assert_allclose(judged.outputs(torch.from_numpy(X)).exp().numpy(), model.predict_proba(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 4, 6])
+def test_between_two_people_the_price_is_paid_once(classes):
+    """Only the first column matters and costs; all classes change with it, so the sum over them is exact too."""
+    rng = np.random.default_rng(3)
+    x = np.column_stack([np.repeat([0.0, 1.0], 300), np.zeros(600)])
+    y = np.where(x[:, 0] == 0, rng.integers(0, classes, 600) ** 2 // classes, rng.integers(0, classes, 600))
+    model = RandomForestClassifier(5, random_state=0).fit(x, y)
+    box, metric = Box([0.0, 0.0], [1.0, 1.0], binary=[0, 1]), FairMetric([[0.0], [1.0]])
+    p = model.predict_proba(np.array([[0.0, 0.0], [1.0, 0.0]]))
+    least = np.abs(p[0] - p[1]).min()
+    assert least > 0.005
+    d_y, lam = 0.5 * np.abs(p[0] - p[1]).sum(), 0.4 * least
+    bound = ForestBound(read_ensemble(model), people(Geometry(metric, box)), lam, 1.0, exact=True)
+    upper = bound.upper(torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()).upper.numpy()
+    assert (d_y - lam - 1e-9 <= upper).all()
+    assert (upper <= d_y - lam + 2e-3 * classes).all()
