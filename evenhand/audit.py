@@ -33,7 +33,10 @@ from evenhand.search.within import within
 from evenhand.treated_worst import Worst
 
 MANY = 4096  # people: of more, the least effort that finds as much on the tuning rows
+OFF, MOST_AGAIN = 1.25, 3  # a lam that is off by this factor is worth another search; so often at most
 TUNING_ROWS = 256  # so many rows at random choose where to search and which move the confidence bound is about
+
+_Searched = tuple[Tensor, NDArray[np.float64], NDArray[np.float64]]  # people (n, d), d_Y and d_X found for them (n, m)
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,11 +187,13 @@ def audit(
     attack = attack.tuned(tuning)
     lams = plan(attack, tuning, eps, torch.from_numpy(tuners))
     ahead = _ahead(parts, _count(first))
-    if _count(first) + sum(_count(part) for part in ahead) > MANY:
+    many = _count(first) + sum(_count(part) for part in ahead) > MANY
+    if many:
         attack = leaner(attack, tuning, eps, lams)
     parts = itertools.chain(ahead, parts)
     move = choose_move(*_distances(attack, tuning, eps, lams, torch.from_numpy(tuners)), eps)
     pool = Pool() if per_person else StreamedPool(lams[-1], tau)
+    few: list[_Searched] = []
     worst, moved_y, moved_x, seen = Worst(keep, judged, attack, eps), BlockMeans(), BlockMeans(), 0
     with torch.no_grad():
         h_tuning = attack.outputs(tuning)
@@ -206,6 +211,8 @@ def audit(
             similar = within(attack, rows, found, eps)
             d_y, d_x = similar.joined(*attack.distances(rows, found))
             pool.add(d_y, d_x)
+            if not many and per_person and search is None and eps > 0:
+                few.append((rows, d_y, d_x))
             worst.add(seen + start, first, start, rows, similar)
             fresh = ~np.isin(numbers.numpy(), tuners)
             chosen_y, chosen_x = move(d_y, d_x)
@@ -216,6 +223,7 @@ def audit(
         if progress:
             print(f"audit: {seen:,} individuals, R(h) >= {pool.minimise(eps).value:.4g}", file=sys.stderr)
         first = next(parts, None)
+    pool = _at_their_lam(attack, few, eps, lams[-1], pool) if few and isinstance(pool, Pool) else pool
     value = pool.minimise(eps)
     at_y, at_x = pool.choice(value.lam) if isinstance(pool, Pool) else (np.zeros(0), np.zeros(0))
     share = float((at_y > tau).mean()) if isinstance(pool, Pool) else pool.share_above(value.lam)
@@ -285,6 +293,21 @@ def _distances(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     found = candidates(attack, x, eps, lams, rows)
     return within(attack, x, found, eps).joined(*attack.distances(x, found))
+
+
+def _at_their_lam(attack: Attack, few: list[_Searched], eps: float, searched_at: float, pool: Pool) -> Pool:
+    """The pool after another search where these people's own lam turned out to be far from the one that was planned on
+    a few of them. It is about the sample: the confidence bound does not see it."""
+    for _ in range(MOST_AGAIN):
+        lam = pool.minimise(eps).lam
+        if lam <= 0 or searched_at / OFF <= lam <= OFF * searched_at:
+            break
+        searched_at, lams, pool = lam, [0.7 * lam, 1.4 * lam, lam], Pool()
+        for i, (rows, d_y, d_x) in enumerate(few):
+            more_y, more_x = (part.numpy() for part in attack.distances(rows, candidates(attack, rows, eps, lams)))
+            few[i] = rows, np.concatenate([d_y, more_y], 1), np.concatenate([d_x, more_x], 1)
+            pool.add(*few[i][1:])
+    return pool
 
 
 def _tuners(x: Any) -> NDArray[np.intp]:

@@ -20,7 +20,7 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.headline import percent
 from evenhand.output_distances import mean_squared_logits, squared_error, total_variation
 from evenhand.search import CandidateSearch
-from evenhand.search.thorough import leaner
+from evenhand.search.thorough import leaner, plan
 from evenhand.variations import Variations
 
 A, C = 0.7, 0.5
@@ -418,3 +418,19 @@ def test_of_many_people_everybody_is_searched_equally_hard_in_any_order_and_in_p
     assert parts.r_low == pytest.approx(found.r_low, rel=0.01)
     audit(linear_model(), x[:150], METRIC, 0.01, bounds)
     assert len(asked) == 3
+
+
+def test_people_whose_lam_was_misjudged_are_searched_again(monkeypatch):
+    """With the plan ten times too high the search stays near everybody; the sample itself shows it."""
+    module = sys.modules["evenhand.audit"]
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2)).double()
+    x, metric = np.random.default_rng(0).uniform(-2, 2, (24, 4)), FairMetric.euclidean(4, torch.float64)
+    planned = audit(net, x, metric, 0.3, (-2.0, 2.0)).r_low
+    monkeypatch.setattr(module, "plan", lambda *a: [10 * lam for lam in plan(*a)])
+    again = audit(net, x, metric, 0.3, (-2.0, 2.0))
+    monkeypatch.setattr(module, "MOST_AGAIN", 0)
+    once = audit(net, x, metric, 0.3, (-2.0, 2.0))
+    assert again.r_low >= 0.97 * planned
+    assert once.r_low < 0.999 * again.r_low
+    assert once.lower == again.lower  # about the sample only
