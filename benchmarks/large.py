@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from evenhand import ERMClassifier, SenSeIClassifier, audit, certify
@@ -100,11 +101,10 @@ def many_people(n: int, predicted: int = 1_000_000) -> dict[str, Any]:
     ours = ERMClassifier(hidden=(100,), random_state=0)
     theirs = MLPClassifier((100,), random_state=0)
     wide = np.random.default_rng(0).random((predicted, COLUMNS), dtype=np.float32)
-    narrow = ERMClassifier(hidden=(100,), steps=50, random_state=0).fit(wide[:2000], y[:2000])
+    few = min(2000, n)
+    narrow = ERMClassifier(hidden=(100,), steps=50, random_state=0).fit(wide[:few], y[:few])
     narrow_theirs = MLPClassifier((100,), max_iter=2, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # two passes are enough for a model that is only timed
-        narrow_theirs.fit(wide[:2000], y[:2000])
+    narrow_theirs.fit(wide[:few], y[:few])
     found = {}
 
     def judged(name: str, bounds: Box) -> None:
@@ -147,7 +147,9 @@ def main() -> None:
     given = options.parse_args()
     torch.set_num_threads(1)
     if given.many:
-        result = many_people(given.many)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=ConvergenceWarning)  # models that are only timed
+            result = many_people(given.many)
         if given.out:
             given.out.write_text(json.dumps(result, indent=2) + "\n")
         return

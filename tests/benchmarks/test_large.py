@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 spec = importlib.util.spec_from_file_location("large", Path(__file__).parents[2] / "benchmarks" / "large.py")
 large = importlib.util.module_from_spec(spec)
@@ -26,6 +27,7 @@ def test_the_peak_can_be_counted_anew():
     assert large.peak() > 0.01
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_many_people_are_like_those_of_adult_and_judged_beside_another_network():
     x, y, box = large.adult_like(600)
     assert x.shape == (600, 41)
