@@ -35,6 +35,12 @@ def audit(
         ),
     ] = None,
     columns: Annotated[str | None, typer.Option(help="The columns that the model takes, in its order.")] = None,
+    regression: Annotated[
+        bool | None,
+        typer.Option(
+            "--regression/--classes", help="What the model gives; regressors of scikit-learn say it themselves."
+        ),
+    ] = None,
     attributes: Annotated[
         str | None, typer.Option(help="Another file with the sensitive columns: a row for each of DATA, in its order.")
     ] = None,
@@ -77,7 +83,7 @@ def audit(
         names = [str(name) for name in frame.columns]
         taken = tuple(find_columns(columns, names, "model")) if columns else None
         chosen = find_columns(sensitive, names, "sensitive columns") if sensitive else None
-        opened = open_model(model, taken)
+        opened = open_model(model, taken, regression)
         if attributes is not None and isinstance(opened, Foreign):
             opened = opened.of_table(own)
         say(f"auditing {opened.name} on {len(frame):,} people")
@@ -93,10 +99,11 @@ def audit(
         return
     sys.stdout.write(f"{found.numbers['statement']}\n{found.similar}\n")
     for name, one in found.numbers["questions"].items():
+        what = "predictions move by more than a tenth of their spread" if found.quantities else "decisions change"
         sys.stdout.write(
-            f"{one['share']:.1%} of the decisions change when only {name} is altered (tried: {one['tried']})\n"
+            f"{one['share']:.1%} of the {what} when only {name} is altered (tried: {one['tried']})\n"
             if one["seen"]
-            else f"no decision can change when only {name} is altered: the model does not take it\n"
+            else f"no {what.split()[0][:-1]} can change when only {name} is altered: the model does not take it\n"
         )
     if len(found.pairs):
         sys.stdout.write(f"\nTreated most differently from a similar person (d_X <= {eps:g}):\n")

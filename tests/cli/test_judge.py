@@ -92,7 +92,7 @@ def test_audit_without_gradients(own_models, invoke):
     ("model", "message"),
     [
         ("boostmodels:missing", "has no 'missing'; it has"),
-        ("boostmodels:nothing", "no predict_proba and is no function"),
+        ("boostmodels:nothing", "no predict_proba and no predict"),
         ("nomodule:x", "no Python module 'nomodule'"),
         ("model.pkl", "pickled models are not loaded"),
         ("nowhere.evenhand", "no model file nowhere.evenhand"),
