@@ -218,6 +218,7 @@ def cells_of(schema: Schema, encoder: Any, frame: pd.DataFrame) -> list[Cell]:
                 rare = next((c for c in known if c not in shown), known[-1])
                 values = np.empty(len(texts), dtype=object)
                 values[:] = [own.get(rare if text == "(rare)" else text, np.nan) for text in texts]
+                values = pd.Series(values).infer_objects().to_numpy()  # numbers stay numbers, as in the table
                 cells.append(Cell(name, tuple(places[name]), values=values))
     return cells
 

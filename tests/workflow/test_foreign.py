@@ -113,3 +113,19 @@ def test_a_quantity_that_looks_like_no_probability_names_the_cure():
     with pytest.raises(TableError, match="If it predicts a quantity, say so") as caught:
         Foreign("f", lambda given: given["pay"].to_numpy() * 2, ("pay",)).probabilities(people())
     assert caught.value.cure == "regression"
+
+
+def test_numbers_that_are_groups_stay_numbers():
+    """Boosted trees refuse columns of objects: 0 and 1, 1 to 3, True and False come back as what they were."""
+    frame = people().assign(sex=lambda f: (f["sex"] == "m").astype(int))
+    seen = []
+
+    def typed(given):
+        seen.append(given.dtypes.astype(str).to_dict())
+        return np.full(len(given), 0.5)
+
+    ready = make_ready(Foreign("m", typed, ("sex", "code", "member", "job")), frame, ["sex"])
+    ready.probabilities(ready.clean)
+    assert seen[-1]["sex"] == "int64"
+    assert seen[-1]["member"] == "bool"
+    assert seen[-1]["code"] in ("int64", "float64")
