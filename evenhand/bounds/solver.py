@@ -47,9 +47,13 @@ class Solver:
         g = self.facts.apply(eye).T
         self.step = torch.cholesky_inverse(torch.linalg.cholesky(2 * self.s + g.T @ (self.rho[:, None] * g)))
         self.factor: tuple[Tensor, Tensor, Tensor] | None = None
-        if len(self.s) > FEWER_DIGITS:
-            self.factor = _diagonal_and_few(self.step, self._diagonal())
+        self.large = len(self.s) > FEWER_DIGITS
+        if self.large:
+            self.factor = _diagonal_and_few(self.step, self._diagonal()) if verify else None
             self.step = self.step.float()
+        size, rank = len(self.s), None if self.factor is None else self.factor[1].shape[1]
+        coupled = sum(layer.weight.numel() for layer in problem.layers[:-1]) + problem.basis.numel()
+        self.multiplications = (size**2 if rank is None else 2 * size * rank) + 2 * coupled  # of a step, for each row
 
     def _diagonal(self) -> Tensor:
         """What the inverse of the ADMM matrix is where nothing is coupled: lam, th and eta stand on the diagonal."""
