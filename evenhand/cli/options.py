@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 STDIN = "-"
-LISTS = ("sensitive", "proxy_for", "keep", "ignore", "columns", "beside")  # options that take columns separated by commas
+LISTS = ("sensitive", "proxy_for", "keep", "ignore", "columns", "beside")  # columns separated by commas
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
