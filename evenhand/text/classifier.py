@@ -50,8 +50,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         harmless and abusive sentences about every token, against the belief that a mention is an insult.
     rho: the weight of fairness, or "auto": of the values tried, the one with the lowest CTF score on validation texts
         among those whose AUC (with more than two classes also the balanced accuracy) stays within `max_accuracy_loss`
-        of the plain model's. If none does, the one that loses least, but never more than 25 times that or a single
-        validation text: then the plain model is kept (`rho_` is 0) and a warning says so.
+        of the plain model's. If none does, the one that loses least, but never more than 25 times that or what chance
+        explains (two standard errors): then the plain model is kept (`rho_` is 0) and a warning says so.
     eps: the mean fair distance that the search may use beyond the learned directions, in squared standard deviations;
         it covers tokens that are not in the list. k: the number of directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do

@@ -62,8 +62,9 @@ def choose(
 
     tried, plain: `skill`, `auc` and `ctf` on validation texts. Taken is the lowest CTF score among those that lose no
     more than the tolerance of either skill; the plain model competes where enough texts are compared. If none does, the
-    one that loses least, as long as that is no more than MOST tolerances or one validation text; otherwise the plain
-    model. Where a label was given by prejudice no fair model keeps within a small tolerance, hence MOST.
+    one that loses least, as long as that is no more than MOST tolerances or what chance explains, two standard errors;
+    otherwise the plain model. Where a label was given by prejudice no fair model keeps within a small tolerance, hence
+    MOST.
     """
     smallest = int(np.bincount(codes).min())
     said = ""
@@ -84,7 +85,8 @@ def choose(
         return best, said
     least = min(range(len(tried)), key=lambda i: loss(tried[i]))
     lost = f"every weight of fairness that was tried loses more than {tolerance:g} on validation texts"
-    if loss(tried[least]) <= max(MOST * tolerance, 1 / (len(np.unique(codes)) * smallest)):
+    chance = 2 * np.sqrt(plain["skill"] * (1 - plain["skill"]) / smallest)
+    if loss(tried[least]) <= max(MOST * tolerance, chance):
         return least, f"{lost}; the one that loses least was taken ({loss(tried[least]):.3g})"
     return None, f"{lost}, the least {loss(tried[least]):.3g}; the plain model is kept. Give rho to have a fair one"
 
