@@ -14,11 +14,14 @@ from torch import Tensor
 from evenhand.bounds.bound import Bracket
 from evenhand.domain import Box, FreeBox
 from evenhand.dual.pool import Pool
+from evenhand.ensembles.ascent import Lines, ascend
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.ensembles.worst_case import People, worst_case
 from evenhand.search.geometry import Geometry
 
 Array = NDArray[np.float64]
+FARTHER = 0.4  # times lam: the price at which a way farther off is looked for
+EXTREMES = 3  # outputs of which the smallest and the largest are started from
 
 
 def people(geometry: Geometry) -> People:
@@ -133,20 +136,26 @@ def bound_trees(
     return replace(trial, lam=lam, everywhere=lam * eps + widest, floor=0.01 * value)
 
 
-def suggestions(
-    ensemble: TreeEnsemble, geometry: Geometry, boxes: int = 60
-) -> Callable[[Tensor, float], Tensor] | None:
-    """For the audit: where a short branch and bound finds the largest d_Y - lam * d_X, (n, d), lam -> (n, 1, d).
+def suggestions(ensemble: TreeEnsemble, geometry: Geometry, scale: float) -> Callable[[Tensor, float], Tensor] | None:
+    """For the audit: where d_Y - lam * d_X is large, (n, d), lam -> (n, m, d): the summits above the person, above what
+    a lower price leads to, and above the people with the most extreme scores; d_Y = scale * |h(x) - h(x')|^2.
 
     None without numba, where it would take too long.
     """
     if find_spec("numba") is None:
         return None
-    arrays = people(geometry)
-    scale = 0.25 if ensemble.outputs == 1 else 1 / ensemble.outputs
+    arrays, lines, box = people(geometry), Lines.of(ensemble), geometry.box
+    extremes: list[Array] = []
 
     def suggest(x: Tensor, lam: float) -> Tensor:
-        found = worst_case(ensemble, arrays, x.numpy(), lam=lam, scale=scale, boxes=boxes, tolerance=0.02)
-        return geometry.box.round(torch.from_numpy(found.witness))[:, None]
+        rows = x.numpy()
+        if not extremes:
+            for weights in [sign * row for row in np.eye(ensemble.outputs)[:EXTREMES] for sign in (1.0, -1.0)]:
+                extremes.append(worst_case(ensemble, arrays, rows[:1], weights=weights, boxes=200).witness)
+        found = []
+        farther = ascend(ensemble, lines, arrays, rows, rows, FARTHER * lam, scale)
+        for start in (rows, farther, *(np.repeat(one, len(rows), 0) for one in extremes)):
+            found.append(ascend(ensemble, lines, arrays, rows, start, lam, scale))
+        return box.round(torch.from_numpy(np.stack(found, 1)))
 
     return suggest

@@ -167,6 +167,8 @@ def _each(attack: Attack) -> int:
 
 
 def _steps(attack: Attack) -> int:
+    if attack.summits and attack.stepwise:
+        return max(1, round(attack.effort / (2 * EFFORT)))
     return round((6 if attack.differentiable else 3) * float(attack.effort**0.4))
 
 
