@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,7 @@ from evenhand.bounds.solver import Solver
 from evenhand.search.geometry import Cells
 
 NUMBERS = 10_000_000  # largest intermediate array
+WORK = 2_000_000_000  # multiplications for one person; of small networks every cell is done with before that
 
 
 def bracket(
@@ -23,24 +26,31 @@ def bracket(
     tolerance: float = 0.01,
     chunk: int = 256,
 ) -> Bracket:
-    """Each person on their own: what comes out for a row depends on that row only (and on the multipliers)."""
+    """Each person on their own: what comes out for a row depends on that row only (and on the multipliers). Of a large
+    network so many cells are worked on as ``WORK`` allows, those with the largest bounds first."""
     problem = solver.problem
-    first = cells if cells is not None else default_cells(problem)
     size = solver.s.shape[0]
-    chunk = min(chunk, max(1, NUMBERS // (size * 2**rounds)))
+    most = max(2, WORK // (iterations * size**2))
+    first = cells if cells is not None else default_cells(problem, most)
+    chunk = min(chunk, max(1, NUMBERS // (size * min(2**rounds, 2 * most))))
     parts = [x[i : i + chunk] for i in range(0, max(len(x), 1), chunk)]
-    return Bracket.join([_bracket(solver, part, first, rounds, iterations, tolerance) for part in parts])
+    return Bracket.join([_bracket(solver, part, first, rounds, iterations, tolerance, most) for part in parts])
 
 
-def default_cells(problem: Problem) -> list[int]:
+def default_cells(problem: Problem, most: float = math.inf) -> list[int]:
     """The first grid: 8 cells along one free move, 4 x 4 along two, 3 each along three, else 1; rounds refine it."""
     each = {0: 1, 1: 8, 2: 4, 3: 3}.get(problem.k, 1)
+    while each > 1 and 2 * each**problem.k > most:
+        each -= 1
     return [each] * problem.k
 
 
 @torch.no_grad()
-def _bracket(solver: Solver, x: Tensor, first: list[int], rounds: int, iterations: int, tolerance: float) -> Bracket:
+def _bracket(
+    solver: Solver, x: Tensor, first: list[int], rounds: int, iterations: int, tolerance: float, most: int
+) -> Bracket:
     problem, lam, n = solver.problem, float(solver.m.lam), x.shape[0]
+    left = torch.full((n,), most)  # cells of each person that may still be worked on
     lower, witness = torch.zeros(n, dtype=torch.float64), x.clone()
     closed = torch.zeros(n, dtype=torch.float64)  # the largest bound among cells that need no more work
     rows = make_rows(problem, x, problem.grid(n, first))
@@ -48,11 +58,12 @@ def _bracket(solver: Solver, x: Tensor, first: list[int], rounds: int, iteration
     u = solver.facts.start(solver.m, rows)
     value = solver.value(rows, u)
     for round_ in range(rounds + 1):
-        still = _open(value, rows.cells, lower, tolerance)
+        still = _within_budget(_open(value, rows.cells, lower, tolerance), value, rows.cells, left)
         closed = _largest(closed, value[~still], rows.cells[~still])
         rows, u, value = rows[still], u[still], value[still]
         if len(rows) == 0:
             break
+        left = left.scatter_add(0, rows.cells.person, -torch.ones_like(rows.cells.person))
         better, x_other = solver.improve(rows, u, iterations)
         lower, witness = _better(problem, x, rows.cells, x_other, lam, lower, witness)
         new = solver.value(rows, better)
@@ -69,6 +80,19 @@ def _bracket(solver: Solver, x: Tensor, first: list[int], rounds: int, iteration
 def _open(value: Tensor, cells: Cells, lower: Tensor, tolerance: float) -> Tensor:
     at_hand = lower[cells.person]
     return value > at_hand + tolerance * at_hand + 1e-12
+
+
+def _within_budget(still: Tensor, value: Tensor, cells: Cells, left: Tensor) -> Tensor:
+    """Of the open cells of each person as many as are ``left``, those with the largest bounds: the person's bound is
+    the largest of them."""
+    here = still.nonzero()[:, 0]
+    by_value = here[value[here].argsort(descending=True, stable=True)]
+    order = by_value[cells.person[by_value].argsort(stable=True)]  # by person, the largest first
+    person = cells.person[order]
+    place = torch.arange(len(order)) - torch.searchsorted(person, person)
+    kept = torch.zeros_like(still)
+    kept[order[place < left[person]]] = True
+    return kept
 
 
 def _largest(closed: Tensor, value: Tensor, cells: Cells) -> Tensor:

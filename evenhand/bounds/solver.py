@@ -8,6 +8,7 @@ from torch import Tensor
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Facts, Multipliers, Rows, curvature, linear_part
 
+FEWER_DIGITS = 400  # columns and ReLUs from which on ADMM steps in float32: it only suggests, ``value`` proves
 MARGIN = 1e-10  # S must be positive definite by this much of its norm
 
 
@@ -45,6 +46,8 @@ class Solver:
         eye = torch.eye(self.s.shape[0], dtype=torch.float64)
         g = self.facts.apply(eye).T
         self.step = torch.cholesky_inverse(torch.linalg.cholesky(2 * self.s + g.T @ (self.rho[:, None] * g)))
+        if len(self.s) > FEWER_DIGITS:
+            self.step = self.step.float()
 
     def improve(self, rows: Rows, u: Tensor | None = None, iterations: int = 20) -> tuple[Tensor, Tensor]:
         """ADMM for min over v of v^T S v - b . v subject to G v in C; returns admissible u and the x' reached."""
@@ -55,7 +58,7 @@ class Solver:
         v = 0.5 * (b - facts.transpose(u)) @ self.inverse
         z = facts.project(facts.apply(v) + u / rho, rows)
         for _ in range(iterations):
-            v = (b + facts.transpose(rho * z - u)) @ self.step
+            v = ((b + facts.transpose(rho * z - u)).to(self.step) @ self.step).double()
             w = 1.6 * facts.apply(v) - 0.6 * z  # over-relaxation
             z = facts.project(w + u / rho, rows)
             u = u + rho * (w - z)

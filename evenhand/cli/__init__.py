@@ -9,6 +9,7 @@ import typer
 from evenhand.cli.demo import demo
 from evenhand.cli.explore import explore
 from evenhand.cli.judge import audit, certify
+from evenhand.cli.options import Command
 from evenhand.cli.text import swaps
 from evenhand.cli.train import train
 from evenhand.cli.use import export, predict, report, reproduce
@@ -21,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (train, audit, certify, predict, explore, report, export, swaps, demo, reproduce):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def _version(asked: bool) -> None:

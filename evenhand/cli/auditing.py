@@ -32,6 +32,7 @@ class Audited:
     numbers: dict[str, Any]
     similar: str
     pairs: pd.DataFrame
+    quantities: bool = False  # of a model that predicts a quantity
 
 
 def audited(
@@ -43,11 +44,7 @@ def audited(
         return _ours(opened, frame, eps, say)
     if isinstance(opened, TableModel):
         sensitive = sensitive if sensitive is not None else opened.schema.sensitive
-        if opened.schema.regression:
-            raise UserError(
-                "a model of a quantity is audited with its own metric only; leave --sensitive and --proxy out"
-            )
-        opened = Foreign(opened.name, opened, tuple(opened.columns))
+        opened = Foreign(opened.name, opened, tuple(opened.columns), opened.schema.regression)
     if sensitive is None:
         raise UserError("this model does not say which columns are sensitive; add --sensitive sex,race")
     return _foreign(opened, frame, sensitive, proxy, eps, say)
@@ -77,20 +74,20 @@ def _ours(opened: TableModel, frame: pd.DataFrame, eps: float, say: Say) -> Audi
     metric = opened.fair_metric
     learned = [model.name for model in metric.attribute_models]
     free = [name for name in opened.schema.sensitive if opened.schema.see_sensitive]
-    spread = (
-        float(opened.schema.truth(frame).std()) if opened.schema.regression and opened.schema.target in frame else 1.0
-    )
+    spread = None
+    if opened.schema.regression:
+        known_truth = opened.schema.target in frame
+        spread = float((opened.schema.truth(frame) if known_truth else opened.codes(people)).std())
     numbers = {
         "model": opened.name,
         "n": len(people),
         "outside": len(clean) - len(people),
         "eps": eps,
         **_numbers(found),
-        "questions": {
-            q.name: changed(opened, asked, q, spread if opened.schema.regression else None) for q in questions
-        },
+        "questions": {q.name: changed(opened, asked, q, spread) for q in questions},
     }
-    return Audited(numbers, similar_words(free, learned, metric.directions.shape[1]), _within(found, eps))
+    similar = similar_words(free, learned, metric.directions.shape[1])
+    return Audited(numbers, similar, _within(found, eps), opened.schema.regression)
 
 
 def _foreign(
@@ -104,11 +101,13 @@ def _foreign(
             if words:
                 say(words)
         found = search_worst(
-            ready.pipeline, ready.clean[list(ready.columns)], ready.view.fair_metric, eps, ready.view.box
-        )
+            ready.pipeline, ready.clean[list(ready.columns)], ready.view.fair_metric, eps, ready.view.box,
+            output_distance=squared_error if opened.regression else None,
+        )  # fmt: skip
         kinds = tuple(infer(frame[name], name, sensitive=True) for name in sensitive)
         schema = Schema(tuple(Column(c.name, c.kind) for c in kinds), "", tuple(sensitive), (0, 1))
-        questions = {q.name: changed(ready, ready.clean, q) for q in flips(schema, ready.clean)}
+        spread = float(ready.codes(ready.clean).std()) if opened.regression else None
+        questions = {q.name: changed(ready, ready.clean, q, spread) for q in flips(schema, ready.clean)}
     learned = [one.name for one in ready.proxies]
     metric = ready.view.fair_metric
     numbers = {
@@ -120,14 +119,13 @@ def _foreign(
         **_numbers(found),
         "questions": questions,
     }
-    return Audited(
-        numbers, similar_words(ready.view.schema.sensitive, learned, metric.directions.shape[1]), _within(found, eps)
-    )
+    similar = similar_words(ready.view.schema.sensitive, learned, metric.directions.shape[1])
+    return Audited(numbers, similar, _within(found, eps), opened.regression)
 
 
 def same_of_everybody(model: Any, people: pd.DataFrame) -> str | None:
     """A word about scores that have collapsed: where a model says the same of everybody, fairness means nothing."""
-    if getattr(getattr(model, "schema", None), "regression", False):
+    if getattr(model, "regression", False) or getattr(getattr(model, "schema", None), "regression", False):
         values = np.asarray(model.codes(people), dtype=np.float64)
         alike = float(np.ptp(values)) <= 1e-3 * max(float(np.abs(values).mean()), 1e-300)
     else:

@@ -29,6 +29,7 @@ CURES = {
     "proxy": "--proxy-for names the sensitive columns to learn it for; --see-sensitive --no-proxy learns none",
     "columns": "--columns a,b,c",
     "by": "--by COLUMN",
+    "regression": "--regression",
     "keep": "--keep uses a column all the same, --keep-dates uses dates as days",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.headline import Bracketed
-    from evenhand.workflow import TableModel
 
 Rows = Annotated[int, typer.Option(min=1, help="At most so many rows, drawn at random.")]
 
@@ -35,6 +34,12 @@ def audit(
         ),
     ] = None,
     columns: Annotated[str | None, typer.Option(help="The columns that the model takes, in its order.")] = None,
+    regression: Annotated[
+        bool | None,
+        typer.Option(
+            "--regression/--classes", help="What the model gives; regressors of scikit-learn say it themselves."
+        ),
+    ] = None,
     attributes: Annotated[
         str | None, typer.Option(help="Another file with the sensitive columns: a row for each of DATA, in its order.")
     ] = None,
@@ -77,7 +82,7 @@ def audit(
         names = [str(name) for name in frame.columns]
         taken = tuple(find_columns(columns, names, "model")) if columns else None
         chosen = find_columns(sensitive, names, "sensitive columns") if sensitive else None
-        opened = open_model(model, taken)
+        opened = open_model(model, taken, regression)
         if attributes is not None and isinstance(opened, Foreign):
             opened = opened.of_table(own)
         say(f"auditing {opened.name} on {len(frame):,} people")
@@ -93,10 +98,11 @@ def audit(
         return
     sys.stdout.write(f"{found.numbers['statement']}\n{found.similar}\n")
     for name, one in found.numbers["questions"].items():
+        what = "predictions move by more than a tenth of their spread" if found.quantities else "decisions change"
         sys.stdout.write(
-            f"{one['share']:.1%} of the decisions change when only {name} is altered (tried: {one['tried']})\n"
+            f"{one['share']:.1%} of the {what} when only {name} is altered (tried: {one['tried']})\n"
             if one["seen"]
-            else f"no decision can change when only {name} is altered: the model does not take it\n"
+            else f"no {what.split()[0][:-1]} can change when only {name} is altered: the model does not take it\n"
         )
     if len(found.pairs):
         sys.stdout.write(f"\nTreated most differently from a similar person (d_X <= {eps:g}):\n")
@@ -110,6 +116,21 @@ def audit(
 def certify(
     model: Model,
     table: Table,
+    sensitive: Annotated[str | None, typer.Option(help="Sensitive columns, for a model that is not ours.")] = None,
+    proxy: Annotated[
+        bool | None,
+        typer.Option(
+            "--proxy/--no-proxy",
+            help="For a model that is not ours: what predicts the sensitive columns is free; by default for those that "
+            "it does not take.",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="The columns that a model of numbers takes, in its order.")
+    ] = None,
+    regression: Annotated[
+        bool | None, typer.Option("--regression/--classes", help="What a model that is not ours gives.")
+    ] = None,
     eps: Annotated[
         float, typer.Option(min=1e-12, help="Mean fair distance within which people count as similar.")
     ] = 0.01,
@@ -131,21 +152,23 @@ def certify(
     as_json: Json = False,
 ) -> None:
     """Prove with a confidence that R(h) is at most delta, or that it is more. The people must be new to the model: rows
-    that it was trained, chosen or tuned on are refused.
+    that one of ours was trained, chosen or tuned on are refused. Other networks, linear models and trees, alone or at
+    the end of a Pipeline, are certified with the sensitive columns named.
 
     Example: evenhand certify run/model.evenhand new_people.csv --eps 0.01 --delta 0.05
 
     Example: evenhand certify run/model.evenhand new_people.csv --relative 0.05
 
+    Example: evenhand certify mymodels:network new_people.csv --sensitive sex --relative 0.05
+
     Exit codes: 0 certified (R <= delta), 1 refuted (R > delta), 3 undecided, 2 a mistake in the data or the options.
     """
-    from evenhand.cli.auditing import same_of_everybody
     from evenhand.cli.models import open_model
-    from evenhand.tables.encoder import encode
+    from evenhand.cli.proving import prove_foreign, prove_ours
+    from evenhand.tables.errors import find_columns
     from evenhand.text.files import text_model_file
     from evenhand.workflow import Folder, TableModel
     from evenhand.workflow.judging import seldom
-    from evenhand.workflow.similarity import check_free
 
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
@@ -153,25 +176,20 @@ def certify(
         return judge_text_model(model, Path(table.file("a text model is judged on a file")), as_json)
 
     with Talk(quiet=as_json) as say:
-        opened = open_model(model)
-        if not isinstance(opened, TableModel) or opened.box is None:
-            raise UserError(
-                f"{model} cannot be certified: the proof needs a network or boosted trees that evenhand saved. "
-                "evenhand audit works for any model and can show unfairness"
-            )
-        people = _new_people(opened, _some(table.read(say), rows, seed), distinct_people, say)
-        if len(people) < 50:
-            raise UserError(f"{len(people)} usable rows are too few to say anything with confidence; give at least 50")
-        for words in (check_free(opened.fair_metric, encode(opened.pipeline[0], people))[1],
-                      same_of_everybody(opened, people)):  # fmt: skip
-            if words:
-                say(words)
-        x_tune = None
-        if tuning is not None:
-            x_tune = opened.inside(opened.schema.apply(table.beside(tuning)))
-            x_tune.index = [f"tuning {i}" for i in x_tune.index]
-        say("tuning and bounding")
-        found = prove(opened, people, x_tune, eps, confidence, progress=seldom(say, 5.0))
+        frame = _some(table.read(say), rows, seed)
+        names = [str(name) for name in frame.columns]
+        opened = open_model(model, tuple(find_columns(columns, names, "model")) if columns else None, regression)
+        others = None if tuning is None else table.beside(tuning)
+        statement = (eps, confidence, seldom(say, 5.0))
+        if isinstance(opened, TableModel):
+            if sensitive is not None or proxy is not None:
+                raise UserError(
+                    "a model of ours is certified with the metric of its training; leave --sensitive and --proxy out"
+                )
+            found = prove_ours(opened, frame, others, distinct_people, statement, say)
+        else:
+            chosen = find_columns(sensitive, names, "sensitive columns") if sensitive else []
+            found = prove_foreign(opened, frame, others, chosen, proxy, statement, say)
     verdict = found.is_dif(delta) if relative is None else decided(found.relative, relative)
     code = {True: OK, False: REFUTED, "undecided": UNDECIDED}[verdict]
     word = {OK: "certified", REFUTED: "refuted", UNDECIDED: "undecided"}[code]
@@ -194,39 +212,6 @@ def decided(share: Bracketed | None, limit: float) -> bool | Literal["undecided"
     if share is None or share.lower <= limit < share.upper:
         return "undecided"
     return share.upper <= limit
-
-
-def prove(opened: TableModel, people: Any, x_tune: Any, eps: float, confidence: float, progress: Any) -> Any:
-    """The certificate of one of our models."""
-    from evenhand.certify.certify import certify as bound
-    from evenhand.output_distances import mean_squared_logits, squared_error
-
-    return bound(
-        opened.pipeline, people, opened.fair_metric, eps, opened.box, x_tune, confidence=confidence,
-        output_distance=squared_error if opened.schema.regression else mean_squared_logits,
-        distinct_people=x_tune is None, progress=progress,
-    )  # fmt: skip
-
-
-def _new_people(opened: TableModel, frame: pd.DataFrame, distinct_people: bool, say: Any) -> pd.DataFrame:
-    """Clean rows inside the domain that the model has not learned from; who is left out is said."""
-    clean = opened.schema.apply(frame)
-    if opened.seen is not None and not distinct_people:
-        shared = opened.seen.too_many(clean)
-        if shared:
-            raise UserError(
-                f"{shared:,} of {len(clean):,} rows are rows that the model was trained, chosen or tuned on; "
-                "a certificate "
-                "needs new people. If these are other people who look alike, say --distinct-people"
-            )
-    people = opened.inside(clean)
-    if len(people) < len(clean):
-        say(
-            f"{len(clean) - len(people):,} of {len(clean):,} people hold categories that training did not "
-            "have; they are "
-            "left out, and the statement is about the others"
-        )
-    return people
 
 
 def _some(frame: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:

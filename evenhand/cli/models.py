@@ -18,12 +18,14 @@ from evenhand.workflow.foreign import Foreign
 from evenhand.workflow.opened import TableModel, load_model
 
 
-def open_model(text: str, columns: tuple[str, ...] | None = None) -> TableModel | Foreign:
+def open_model(
+    text: str, columns: tuple[str, ...] | None = None, regression: bool | None = None
+) -> TableModel | Foreign:
     """The model that MODEL names. A file runs nothing when it is read; module:object is the user's own code."""
     path = Path(text)
     if path.suffix == ".onnx":
         model = OnnxModel(path)
-        return Foreign(text, model, columns or model.inputs)
+        return Foreign(text, model, columns or model.inputs, regression)
     if path.exists() or path.suffix == ".evenhand":
         return load_model(path)
     if path.suffix in (".pkl", ".pickle", ".joblib", ".pt", ".pth"):
@@ -33,7 +35,7 @@ def open_model(text: str, columns: tuple[str, ...] | None = None) -> TableModel 
         raise UserError(
             f"there is no model {text}; give a .evenhand or .onnx file, the folder of a run, or module:object"
         )
-    return Foreign(text, _imported(module, name), columns)
+    return Foreign(text, _imported(module, name), columns, regression)
 
 
 def _imported(module: str, name: str) -> Any:
@@ -51,10 +53,13 @@ def _imported(module: str, name: str) -> Any:
         known = [n for n in vars(found) if not n.startswith("_")]
         raise UserError(f"module {module} has no {name!r}; it has {', '.join(known[:10])}")
     model = getattr(found, name)
-    if not hasattr(model, "predict_proba") and not callable(model):
+    if not any(hasattr(model, way) for way in ("predict_proba", "decision_function", "predict")) and not callable(
+        model
+    ):
         raise UserError(
-            f"{module}:{name} has no predict_proba and is no function of a table; where a model gives something else, "
-            "write a function that takes a table and gives a probability for each row, and name that"
+            f"{module}:{name} has no predict_proba and no predict, and is no function of a table; where a model gives "
+            "something else, write a function that takes a table and gives a probability (or, with --regression, a "
+            "number) for each row, and name that"
         )
     return model
 

@@ -13,6 +13,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer import BadParameter
+from typer.core import TyperCommand, TyperOption
 from typer.models import OptionInfo
 
 from evenhand.cli.console import UserError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 STDIN = "-"
+LISTS = ("sensitive", "proxy_for", "keep", "ignore", "columns")  # options that take columns separated by commas
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
@@ -59,6 +62,43 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     flat.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
     flat.__annotations__ = {one.name: one.annotation for one in every}
     return flat
+
+
+class Command(TyperCommand):
+    """A command that takes no option twice: lists of columns are joined, and of anything else the last would silently
+    win."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self._once(ctx, args))
+
+    def _once(self, ctx: Any, args: list[str]) -> list[str]:
+        takes_value = {
+            flag: option
+            for option in self.params
+            if isinstance(option, TyperOption) and not option.is_flag and not option.multiple
+            for flag in option.opts
+        }
+        kept: list[str] = []
+        place: dict[str, int] = {}  # where the value of an option stands
+        rest = iter(args)
+        for arg in rest:
+            flag, equals, value = arg.partition("=")
+            option = takes_value.get(flag)
+            if arg == "--" or option is None:
+                kept += [arg, *rest] if arg == "--" else [arg]
+                continue
+            given = value if equals else next(rest, None)
+            name = str(option.name)
+            if given is None:  # without a value: the parser says so
+                kept.append(arg)
+            elif name not in place:
+                kept += [flag, given]
+                place[name] = len(kept) - 1
+            elif name in LISTS:
+                kept[place[name]] += f",{given}"
+            else:
+                raise BadParameter("it is given twice; give it once", ctx, option)
+        return kept
 
 
 def without_passwords(text: str) -> str:

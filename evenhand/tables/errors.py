@@ -21,6 +21,8 @@ def find_column(name: str, names: Sequence[str], role: str) -> str:
     """The column of that name, or an error that offers the closest ones."""
     if name in names:
         return name
+    if name.isdecimal() and f"column {int(name)}" in names:  # a table without a header
+        return f"column {int(name)}"
     folded = {other.casefold(): other for other in names}
     near = difflib.get_close_matches(name.casefold(), list(folded), n=3, cutoff=0.5)
     hint = (

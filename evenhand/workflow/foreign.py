@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
@@ -26,15 +26,24 @@ from evenhand.workflow.views import View, people_box
 
 @dataclass(frozen=True)
 class Foreign:
-    """A model that takes a table and gives probabilities, or one number a person: an estimator or pipeline of
-    scikit-learn, a function of a frame, an nn.Module of the table's numbers, an ONNX graph.
+    """A model that takes a table and gives probabilities, decisions, or a quantity for each person: an estimator or
+    pipeline of scikit-learn, a function of a frame, an nn.Module of the table's numbers, an ONNX graph.
 
     ``columns``: what it takes; by default what it says itself, otherwise the whole table.
+    ``quantities``: whether its numbers are quantities rather than probabilities; None: regressors of scikit-learn say
+    so themselves, everything else gives classes.
     """
 
     name: str
     model: Any
     given: tuple[str, ...] | None = None
+    quantities: bool | None = None
+
+    @property
+    def regression(self) -> bool:
+        if self.quantities is not None:
+            return self.quantities
+        return isinstance(self.model, BaseEstimator) and bool(is_regressor(self.model))
 
     @property
     def classes(self) -> list[Any] | None:
@@ -54,23 +63,53 @@ class Foreign:
         return known
 
     def probabilities(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """(n, K) for each row; logits of an nn.Module become probabilities."""
+        """(n, K) for each row; logits of an nn.Module and margins become probabilities, bare decisions zeros and
+        ones."""
         taken = frame[self.columns(frame)]
-        p = _softmax(self._module(taken)) if isinstance(self.model, nn.Module) else self._answer(taken)
+        p = _softmax(self._module(taken)) if isinstance(self.model, nn.Module) else self._answer(taken, self._classes)
         p = p[:, 0] if p.ndim == 2 and p.shape[1] == 1 else p
         p = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
         if p.ndim != 2 or len(p) != len(frame) or not np.isfinite(p).all() or p.min() < -1e-6 or p.max() > 1 + 1e-6:
             raise TableError(
                 f"{self.name} must give probabilities, one row for each of the {len(frame)} people; got shape {p.shape}"
                 + (f" with values from {p.min():.3g} to {p.max():.3g}" if p.size and np.isfinite(p).all() else "")
+                + ". If it predicts a quantity, say so",
+                "regression",
             )
         return p
 
-    def _answer(self, taken: pd.DataFrame) -> NDArray[np.float64]:
+    def predictions(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """(n,): the quantity that the model predicts for each row."""
+        taken = frame[self.columns(frame)]
+        call = self.model.predict if hasattr(self.model, "predict") else self.model
+        module = isinstance(self.model, nn.Module)
+        values = self._module(taken) if module else self._answer(taken, lambda given: _numbers(call(given)))
+        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        if values.shape != (len(frame),) or not np.isfinite(values).all():
+            raise TableError(
+                f"{self.name} must give a number for each of the {len(frame)} people; got shape {values.shape}"
+                + ("" if np.isfinite(values).all() else " with NaN or infinity")
+            )
+        return values
+
+    def _classes(self, taken: pd.DataFrame) -> NDArray[np.float64]:
+        """Probabilities; where the model gives none, its margins as log-odds, and else its decisions."""
+        model = self.model
+        if hasattr(model, "predict_proba"):
+            return _numbers(model.predict_proba(taken))
+        if hasattr(model, "decision_function"):
+            return _softmax(_numbers(model.decision_function(taken)))
+        if not hasattr(model, "predict"):
+            return _numbers(model(taken))
+        said = model.predict(taken)
+        if self.classes is None:  # a booster of LightGBM, a wrapper: numbers, if they are probabilities
+            return _numbers(said)
+        decided = np.asarray(said).reshape(-1, 1) == np.asarray(self.classes).reshape(1, -1)
+        return np.asarray(decided, dtype=np.float64)
+
+    def _answer(self, taken: pd.DataFrame, ask: Callable[[pd.DataFrame], NDArray[np.float64]]) -> NDArray[np.float64]:
         try:
-            answer = self.model.predict_proba(taken) if hasattr(self.model, "predict_proba") else self.model(taken)
-            given = answer.detach().cpu().numpy() if isinstance(answer, Tensor) else answer
-            return np.asarray(given, dtype=np.float64)
+            return ask(taken)
         except TableError:
             raise
         except Exception as error:  # it is somebody else's code
@@ -127,7 +166,7 @@ class Cell:
         return np.asarray(self.values[x[:, list(self.places)].argmax(1)])
 
 
-class Decoding(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Decoding(BaseEstimator):  # type: ignore[misc]
     """The foreign model as a function of encoded rows: each is turned back into a row of its table."""
 
     def __init__(self, foreign: Foreign, cells: Sequence[Cell], rest: Mapping[str, Any]) -> None:
@@ -136,14 +175,28 @@ class Decoding(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def table(self, X: Any) -> pd.DataFrame:
         x = (X.detach().cpu().numpy() if isinstance(X, Tensor) else np.asarray(X)).astype(np.float64)
         columns: dict[str, Any] = {cell.name: cell.of(x) for cell in self.cells}
         columns |= {name: [value] * len(x) for name, value in self.rest.items()}
-        return self.foreign.probabilities(pd.DataFrame(columns))
+        return pd.DataFrame(columns)
+
+
+class DecodedClasses(ClassifierMixin, Decoding):  # type: ignore[misc]
+    """One that decides."""
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        return self.foreign.probabilities(self.table(X))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         return np.asarray(self.predict_proba(X).argmax(1))
+
+
+class DecodedQuantity(RegressorMixin, Decoding):  # type: ignore[misc]
+    """One that predicts a quantity."""
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        return self.foreign.predictions(self.table(X))
 
 
 def cells_of(schema: Schema, encoder: Any, frame: pd.DataFrame) -> list[Cell]:
@@ -165,6 +218,7 @@ def cells_of(schema: Schema, encoder: Any, frame: pd.DataFrame) -> list[Cell]:
                 rare = next((c for c in known if c not in shown), known[-1])
                 values = np.empty(len(texts), dtype=object)
                 values[:] = [own.get(rare if text == "(rare)" else text, np.nan) for text in texts]
+                values = pd.Series(values).infer_objects().to_numpy()  # numbers stay numbers, as in the table
                 cells.append(Cell(name, tuple(places[name]), values=values))
     return cells
 
@@ -185,8 +239,14 @@ class Ready:
     def columns(self) -> Sequence[str]:
         return self.view.columns
 
+    @property
+    def regression(self) -> bool:
+        return self.foreign.regression
+
     def codes(self, clean: pd.DataFrame) -> NDArray[Any]:
-        return np.asarray(self.probabilities(clean).argmax(1))
+        """Class numbers, or quantities."""
+        encoded = encode(self.view.encoder, clean[list(self.columns)])
+        return np.asarray(self.pipeline[-1].predict(encoded.to_numpy()))
 
     def probabilities(self, clean: pd.DataFrame) -> NDArray[np.float64]:
         encoded = encode(self.view.encoder, clean[list(self.columns)])
@@ -222,7 +282,8 @@ def make_ready(foreign: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], 
     low, high = data_bounds(torch.tensor(X.to_numpy(dtype=np.float32)))
     view = View(schema, encoder, metric, people_box(schema, encoder, low, high))
     rest = {name: frame[name].iloc[0] for name in taken if name not in view.columns}
-    model = Pipeline([("encode", encoder), ("model", Decoding(foreign, cells_of(schema, encoder, frame), rest))])
+    decoded = DecodedQuantity if foreign.regression else DecodedClasses
+    model = Pipeline([("encode", encoder), ("model", decoded(foreign, cells_of(schema, encoder, frame), rest))])
     return Ready(model, view, clean, foreign, tuple(proxies), share, warning)
 
 
@@ -245,6 +306,11 @@ def _own(values: pd.Series) -> dict[str, Any]:
     """The cell behind each category's text."""
     back = {text_of(value): value for value in pd.unique(values) if not pd.isna(value)}
     return back | {MISSING_CATEGORY: np.nan}
+
+
+def _numbers(answer: Any) -> NDArray[np.float64]:
+    given = answer.detach().cpu().numpy() if isinstance(answer, Tensor) else answer
+    return np.asarray(given, dtype=np.float64)
 
 
 def _softmax(h: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -87,3 +87,40 @@ def test_a_model_that_ignores_the_sensitive_column_and_everything_else_has_nothi
     )
     found = bracket(Solver(problem, start_multipliers(problem)), random_points(problem, 4, 0))
     assert found.upper.max().item() < 1e-5
+
+
+def test_little_work_is_looser_and_as_sound(monkeypatch):
+    """With a budget of a few cells the largest bounds are worked on first; nothing is lost but tightness."""
+    metric = FairMetric(torch.tensor([[1.0], [0.3]], dtype=torch.float64))
+    problem = Problem(random_layers((2, 8, 2), 1, 1.5), metric, Box(-torch.ones(2), torch.ones(2)))
+    x = random_points(problem, 12, 1)
+    solver = Solver(problem, tune(problem, random_points(problem, 15, 51), eps=0.05, steps=80).multipliers)
+    truth = grid_truth(problem, x, float(solver.m.lam))
+    much = bracket(solver, x)
+    worked = []
+    improve = solver.improve
+    monkeypatch.setattr(solver, "improve", lambda rows, *rest: worked.append(len(rows)) or improve(rows, *rest))
+    cells = []
+    for most in (4, 16):
+        monkeypatch.setattr("evenhand.bounds.branch.WORK", most * 20 * len(solver.s) ** 2)
+        worked.clear()
+        found = bracket(solver, x)
+        assert (found.upper >= truth - 1e-9).all()
+        assert (found.upper >= much.upper - 1e-9).all()
+        assert sum(worked) <= most * len(x)
+        cells.append(float(found.upper.mean()))
+        alone = torch.cat([bracket(solver, one[None]).upper for one in x])
+        torch.testing.assert_close(alone, found.upper, rtol=1e-9, atol=0)  # nobody uses up another's budget
+    assert cells[0] > cells[1] > float(much.upper.mean())  # work buys tightness
+
+
+def test_steps_in_fewer_digits_prove_as_much(monkeypatch):
+    problem = random_problem(k=2, seed=3)
+    x = random_points(problem, 10, 3)
+    m = tune(problem, random_points(problem, 15, 53), eps=0.05, steps=60).multipliers
+    exact = bracket(Solver(problem, m), x)
+    monkeypatch.setattr("evenhand.bounds.solver.FEWER_DIGITS", 0)
+    light = bracket(Solver(problem, m), x)
+    assert Solver(problem, m).step.dtype == torch.float32
+    torch.testing.assert_close(light.upper, exact.upper, rtol=1e-3, atol=0)
+    assert (light.upper >= exact.lower).all()

@@ -72,3 +72,18 @@ def test_who_is_similar_in_words():
         "deviations."
     )
     assert "every difference counts" in similar_words([], [], 0)
+
+
+def test_a_foreign_regressor_in_its_own_units():
+    """pay = 3 height: within eps = 0 only what predicts sex is free, and the predictions move as height does."""
+    frame = table()
+    euros = Foreign("m:e", lambda given: 3 * given["height"].to_numpy(float), ("height", "sex"), quantities=True)
+    found = audited(euros, frame.head(100), ["sex"], None, 0.01, [].append)
+    assert found.quantities
+    # sex is free and not used; 3 * height moves by at most 3 sd sqrt(eps) on average: R = 9 var eps
+    expected = 9 * frame["height"].head(100).var(ddof=0) * 0.01
+    assert found.numbers["r_low"] == pytest.approx(expected, rel=0.02)
+    assert found.numbers["questions"]["sex"]["share"] == 0
+    paid = Foreign("m:p", lambda given: 100.0 * (given["sex"] == "m"), ("height", "sex"), quantities=True)
+    found = audited(paid, frame.head(100), ["sex"], None, 0.01, [].append)
+    assert found.numbers["questions"]["sex"]["share"] == 1  # everybody's by 100

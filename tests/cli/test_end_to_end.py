@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.cli import judge
+from evenhand.cli import proving
 from evenhand.workflow import judging
 
 from .conftest import QuickAudit
@@ -74,8 +74,8 @@ def test_exit_codes_of_certify_are_the_truth(run, invoke, monkeypatch):
         proofs.append(proofs[0] if proofs else bound(*args, **kwargs))
         return proofs[0]
 
-    bound = judge.prove
-    monkeypatch.setattr(judge, "prove", once)
+    bound = proving.prove
+    monkeypatch.setattr(proving, "prove", once)
     args = ["certify", folder / "run", folder / "new.csv", "--eps", "0.01", "--json"]
     first = invoke(*args, "--delta", "1000")
     assert first.exit_code == 0, first.stderr

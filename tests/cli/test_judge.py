@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evenhand.certify.certificate import Certificate
-from evenhand.cli import judge
+from evenhand.cli import proving
 from evenhand.headline import Bracketed
 from evenhand.tables.encoder import positions
 from evenhand.workflow import load_model
@@ -47,6 +47,16 @@ class ByPay:
 by_pay = ByPay()
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return torch.softmax(self.q(x), 1) * x
+
+net_of_attention = Attention()
 nothing = 3
 """
 
@@ -92,7 +102,7 @@ def test_audit_without_gradients(own_models, invoke):
     ("model", "message"),
     [
         ("boostmodels:missing", "has no 'missing'; it has"),
-        ("boostmodels:nothing", "no predict_proba and is no function"),
+        ("boostmodels:nothing", "no predict_proba and no predict"),
         ("nomodule:x", "no Python module 'nomodule'"),
         ("model.pkl", "pickled models are not loaded"),
         ("nowhere.evenhand", "no model file nowhere.evenhand"),
@@ -157,7 +167,7 @@ def certificate(lower, upper):
 )
 def test_exit_codes_of_certify(trained, invoke, monkeypatch, lower, upper, code, word):
     folder, _ = trained
-    monkeypatch.setattr(judge, "prove", lambda *args, **kwargs: certificate(lower, upper))
+    monkeypatch.setattr(proving, "prove", lambda *args, **kwargs: certificate(lower, upper))
     result = invoke("certify", folder / "run", folder / "people.csv", "--delta", "0.1", "--distinct-people")
     assert result.exit_code == code
     assert f"{word}: R(h)" in result.stdout
@@ -173,7 +183,7 @@ def test_a_limit_relative_to_strangers(trained, invoke, monkeypatch, bounds, cod
     folder, _ = trained
     share = None if bounds is None else Bracketed(*bounds, *bounds)
     found = dataclasses.replace(certificate(3e6, 4e6), relative=share)
-    monkeypatch.setattr(judge, "prove", lambda *args, **kwargs: found)
+    monkeypatch.setattr(proving, "prove", lambda *args, **kwargs: found)
     result = invoke("certify", folder / "run", folder / "people.csv", "--relative", "0.05", "--distinct-people")
     assert result.exit_code == code
     assert "0.05 of how differently strangers are treated" in result.stdout
@@ -189,7 +199,7 @@ def test_what_certify_hands_to_the_proof(trained, invoke, monkeypatch, tmp_path)
                     confidence=confidence)  # fmt: skip
         return certificate(0.0, 0.05)
 
-    monkeypatch.setattr(judge, "prove", prove)
+    monkeypatch.setattr(proving, "prove", prove)
     options = [
         "--rows",
         "60",
@@ -213,6 +223,10 @@ def test_what_certify_hands_to_the_proof(trained, invoke, monkeypatch, tmp_path)
 def test_certify_refuses_what_it_cannot_prove(own_models, trained, invoke):
     result = invoke("certify", "boostmodels:boosting", own_models / "people.csv")
     assert result.exit_code == 2
+    assert "does not say which columns are sensitive; add --sensitive" in result.stderr
+    result = invoke("certify", "boostmodels:net_of_attention", own_models / "people.csv", "--sensitive", "sex",
+                    "--columns", "pay,age")  # fmt: skip
+    assert result.exit_code == 2
     assert "cannot be certified" in result.stderr
     assert "evenhand audit works for any model" in result.stderr
     folder, _ = trained
@@ -221,7 +235,7 @@ def test_certify_refuses_what_it_cannot_prove(own_models, trained, invoke):
 
 
 def test_rows_that_the_model_was_trained_on_are_refused(trained, invoke, tmp_path, monkeypatch):
-    monkeypatch.setattr(judge, "prove", lambda *args, **kwargs: certificate(0.0, 0.05))
+    monkeypatch.setattr(proving, "prove", lambda *args, **kwargs: certificate(0.0, 0.05))
     folder, _ = trained
     result = invoke("certify", folder / "run", folder / "people.csv")
     assert result.exit_code == 2

@@ -23,7 +23,7 @@ def test_a_run_folder_and_its_file_are_the_same_model(trained):
         ("nowhere", "there is no model nowhere"),
         ("nomodule:model", "there is no Python module 'nomodule'"),
         ("json:nothing", "module json has no 'nothing'"),
-        ("sys:maxsize", "has no predict_proba and is no function"),
+        ("sys:maxsize", "has no predict_proba and no predict"),
         (":x", "there is no model :x"),
         ("missing.onnx", "there is no file missing.onnx"),
     ],

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from evenhand.cli.console import UserError
-from evenhand.cli.options import Seed, Table, grouped, without_passwords
+from evenhand.cli.options import Command, Seed, Table, grouped, without_passwords
 
 
 @dataclass(frozen=True)
@@ -101,3 +101,28 @@ def test_how_a_table_was_read():
     assert Table("people.csv").how == {}
     assert Table("p.data", separator=" ", no_header=True).how == {"separator": " ", "header": False}
     assert Table(sql="select 1", url="x://me:s@db").how == {"sql": "select 1", "url": "x://me:***@db"}
+
+
+def parsed(args):
+    """What a command makes of these arguments."""
+    app, seen = typer.Typer(), {}
+
+    @app.command(cls=Command)
+    def one(data: str, sensitive: str = "", seed: int = 0, quiet: bool = False) -> None:
+        seen.update(data=data, sensitive=sensitive, seed=seed, quiet=quiet)
+
+    return CliRunner().invoke(app, args), seen
+
+
+def test_lists_given_in_pieces_are_joined():
+    done, seen = parsed(["t.csv", "--sensitive", "sex", "--quiet", "--sensitive=race,age", "--seed", "3"])
+    assert done.exit_code == 0
+    assert seen == {"data": "t.csv", "sensitive": "sex,race,age", "seed": 3, "quiet": True}
+    assert parsed(["--seed=4", "--", "--sensitive"])[1]["data"] == "--sensitive"  # after -- nothing is an option
+
+
+def test_nothing_else_is_given_twice():
+    done, seen = parsed(["t.csv", "--seed", "3", "--seed", "4"])
+    assert (done.exit_code, seen) == (2, {})
+    assert "given twice" in done.output
+    assert parsed(["t.csv", "--seed"])[0].exit_code == 2

@@ -36,3 +36,11 @@ def test_names_may_hold_commas(text, found):
 def test_an_unknown_one_is_named():
     with pytest.raises(TableError, match="no column 'gender'"):
         find_columns("sex,gender", ["sex", "age"], "sensitive columns")
+
+
+def test_a_column_without_a_name_by_its_number():
+    headless = ["column 1", "column 2"]
+    assert find_column("2", headless, "target") == "column 2"
+    assert find_column("2", ["2", "column 2"], "target") == "2"  # a name is a name
+    with pytest.raises(TableError, match="no column '3'"):
+        find_column("3", headless, "target")

@@ -77,3 +77,55 @@ def test_torch_modules_take_the_named_numbers():
 def test_what_gives_no_probabilities_is_refused():
     with pytest.raises(TableError, match=r"must give probabilities.*from -6 to 7"):
         Foreign("odd", lambda frame: np.full(len(frame), 7.0)).probabilities(people())
+
+
+def test_margins_decisions_and_quantities():
+    from sklearn.linear_model import LinearRegression, LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    frame = people()
+    X, y = frame[["pay", "code"]], np.where(frame["pay"] > 31, "yes", "no")
+    margins = LinearSVC().fit(X, y)
+    p = Foreign("svc", margins).probabilities(frame)
+    assert np.allclose(p[:, 1], 1 / (1 + np.exp(-margins.decision_function(X))))
+
+    class Decides:  # a classifier that gives nothing but its decision
+        classes_ = np.array(["no", "yes"])
+        feature_names_in_ = ("pay", "code")
+
+        def predict(self, given):
+            return np.where(given["pay"] > 31, "yes", "no")
+
+    assert (Foreign("d", Decides()).probabilities(frame) == np.stack([y == "no", y == "yes"], 1)).all()
+
+    line = LinearRegression().fit(X, 3 * frame["pay"] - frame["code"])
+    assert Foreign("l", line).regression
+    assert not Foreign("c", LogisticRegression().fit(X, y)).regression
+    ready = make_ready(Foreign("l", line), frame, ["sex"])
+    assert np.allclose(ready.codes(ready.clean), line.predict(X), atol=1e-3)
+    said = Foreign("f", lambda given: given["pay"].to_numpy() * 2, ("pay",), quantities=True)
+    assert np.allclose(said.predictions(frame), 2 * frame["pay"])
+    with pytest.raises(TableError, match="must give a number for each of the 300 people"):
+        Foreign("f", lambda given: given["pay"].to_numpy()[:5], ("pay",), quantities=True).predictions(frame)
+
+
+def test_a_quantity_that_looks_like_no_probability_names_the_cure():
+    with pytest.raises(TableError, match="If it predicts a quantity, say so") as caught:
+        Foreign("f", lambda given: given["pay"].to_numpy() * 2, ("pay",)).probabilities(people())
+    assert caught.value.cure == "regression"
+
+
+def test_numbers_that_are_groups_stay_numbers():
+    """Boosted trees refuse columns of objects: 0 and 1, 1 to 3, True and False come back as what they were."""
+    frame = people().assign(sex=lambda f: (f["sex"] == "m").astype(int))
+    seen = []
+
+    def typed(given):
+        seen.append(given.dtypes.astype(str).to_dict())
+        return np.full(len(given), 0.5)
+
+    ready = make_ready(Foreign("m", typed, ("sex", "code", "member", "job")), frame, ["sex"])
+    ready.probabilities(ready.clean)
+    assert seen[-1]["sex"] == "int64"
+    assert seen[-1]["member"] == "bool"
+    assert seen[-1]["code"] in ("int64", "float64")
