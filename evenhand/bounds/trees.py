@@ -14,7 +14,6 @@ from torch import Tensor
 from evenhand.bounds.bound import Bracket
 from evenhand.domain import Box, FreeBox
 from evenhand.dual.pool import Pool
-from evenhand.ensembles.ascent import Lines, ascend
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.ensembles.worst_case import People, worst_case
 from evenhand.search.geometry import Geometry
@@ -144,6 +143,8 @@ def suggestions(ensemble: TreeEnsemble, geometry: Geometry, scale: float) -> Cal
     """
     if find_spec("numba") is None:
         return None
+    from evenhand.ensembles.ascent import Lines, ascend
+
     arrays, lines, box = people(geometry), Lines.of(ensemble), geometry.box
     extremes: list[Array] = []
 

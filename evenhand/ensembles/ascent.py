@@ -158,7 +158,7 @@ def _gain(out, at_x, cost, lam, scale):
 
 @compiled
 def _changed(point, column, other, trees, users, one, out, trial, stack, weights, keep):
-    """Outputs after a change of one or two columns (``other`` may be -1) into ``trial``; ``one`` holds each tree's value
+    """Outputs after a change of one or two columns (``other`` may be -1) into ``trial``; ``one`` holds the trees' values
     before it, and with ``keep`` after it."""
     begin, user = users
     output = trees[7]
