@@ -158,8 +158,8 @@ def _gain(out, at_x, cost, lam, scale):
 
 @compiled
 def _changed(point, column, other, trees, users, one, out, trial, stack, weights, keep):
-    """Outputs after a change of one or two columns (``other`` may be -1) into ``trial``; ``one`` holds the trees' values
-    before it, and with ``keep`` after it."""
+    """Outputs after a change of one or two columns (``other`` may be -1) into ``trial``; ``one`` holds each value
+    of a tree before it, and with ``keep`` after it."""
     begin, user = users
     output = trees[7]
     for k in range(out.shape[0]):
