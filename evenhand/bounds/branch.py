@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -14,7 +12,8 @@ from evenhand.bounds.solver import Solver
 from evenhand.search.geometry import Cells
 
 NUMBERS = 10_000_000  # largest intermediate array
-WORK = 2_000_000_000  # multiplications for one person; of small networks every cell is done with before that
+WORK = 5_000_000_000  # multiplications for one person; of small networks every cell is done with before that
+DEEPER = 4  # more rounds for a large network: it starts from a coarser grid, and its work is bounded anyway
 
 
 def bracket(
@@ -30,18 +29,18 @@ def bracket(
     network so many cells are worked on as ``WORK`` allows, those with the largest bounds first."""
     problem = solver.problem
     size = solver.s.shape[0]
-    most = max(2, WORK // (iterations * size**2))
-    first = cells if cells is not None else default_cells(problem, most)
+    most = max(2, WORK // (iterations * solver.multiplications))
+    large = solver.large and problem.k > 0
+    first = cells if cells is not None else [min(2, each) if large else each for each in default_cells(problem)]
+    rounds = rounds + DEEPER if large else rounds
     chunk = min(chunk, max(1, NUMBERS // (size * min(2**rounds, 2 * most))))
     parts = [x[i : i + chunk] for i in range(0, max(len(x), 1), chunk)]
     return Bracket.join([_bracket(solver, part, first, rounds, iterations, tolerance, most) for part in parts])
 
 
-def default_cells(problem: Problem, most: float = math.inf) -> list[int]:
+def default_cells(problem: Problem) -> list[int]:
     """The first grid: 8 cells along one free move, 4 x 4 along two, 3 each along three, else 1; rounds refine it."""
     each = {0: 1, 1: 8, 2: 4, 3: 3}.get(problem.k, 1)
-    while each > 1 and 2 * each**problem.k > most:
-        each -= 1
     return [each] * problem.k
 
 

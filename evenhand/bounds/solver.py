@@ -46,8 +46,30 @@ class Solver:
         eye = torch.eye(self.s.shape[0], dtype=torch.float64)
         g = self.facts.apply(eye).T
         self.step = torch.cholesky_inverse(torch.linalg.cholesky(2 * self.s + g.T @ (self.rho[:, None] * g)))
-        if len(self.s) > FEWER_DIGITS:
+        self.factor: tuple[Tensor, Tensor, Tensor] | None = None
+        self.large = len(self.s) > FEWER_DIGITS
+        if self.large:
+            self.factor = _diagonal_and_few(self.step, self._diagonal()) if verify else None
             self.step = self.step.float()
+        size, rank = len(self.s), None if self.factor is None else self.factor[1].shape[1]
+        coupled = sum(layer.weight.numel() for layer in problem.layers[:-1]) + problem.basis.numel()
+        self.multiplications = (size**2 if rank is None else 2 * size * rank) + 2 * coupled  # of a step, for each row
+
+    def _diagonal(self) -> Tensor:
+        """What the inverse of the ADMM matrix is where nothing is coupled: lam, th and eta stand on the diagonal."""
+        own = torch.cat([self.m.lam + self.m.th, *self.m.eta]).detach()
+        added = [self.rho[self.facts.parts[0]]]
+        for layer in range(1, len(self.facts.v_parts)):
+            added.append(self.rho[self.facts.parts[2 * layer]] + self.rho[self.facts.parts[2 * layer + 1]])
+        return 1 / (2 * own + torch.cat(added))
+
+    def _stepped(self, b: Tensor) -> Tensor:
+        """b times the inverse of the ADMM matrix."""
+        if self.factor is None:
+            return (b.to(self.step) @ self.step).double()
+        diagonal, left, right = self.factor
+        light = b.to(left)
+        return (light * diagonal + (light @ left) @ right).double()
 
     def improve(self, rows: Rows, u: Tensor | None = None, iterations: int = 20) -> tuple[Tensor, Tensor]:
         """ADMM for min over v of v^T S v - b . v subject to G v in C; returns admissible u and the x' reached."""
@@ -58,7 +80,7 @@ class Solver:
         v = 0.5 * (b - facts.transpose(u)) @ self.inverse
         z = facts.project(facts.apply(v) + u / rho, rows)
         for _ in range(iterations):
-            v = ((b + facts.transpose(rho * z - u)).to(self.step) @ self.step).double()
+            v = self._stepped(b + facts.transpose(rho * z - u))
             w = 1.6 * facts.apply(v) - 0.6 * z  # over-relaxation
             z = facts.project(w + u / rho, rows)
             u = u + rho * (w - z)
@@ -83,6 +105,17 @@ class Solver:
         support = self.facts.support(u, rows)
         rounding = 1e-12 * (1e-3 + c0.abs() + support.abs() + reached.abs() + curved.abs())
         return c0 + support + reached - curved + missed + rounding
+
+
+def _diagonal_and_few(inverse: Tensor, diagonal: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+    """A symmetric matrix as diag + left right of low rank, in float32; None where the rank is not low. Of a network
+    with many columns and few neurons (or the other way about) it is."""
+    values, vectors = torch.linalg.eigh(inverse - torch.diag(diagonal))
+    kept = values.abs() > 1e-9 * inverse.diagonal().abs().max()
+    if int(kept.sum()) > len(values) // 3:
+        return None
+    left = vectors[:, kept]
+    return diagonal.float(), left.float(), (values[kept, None] * left.T).float()
 
 
 def penalty(problem: Problem, m: Multipliers) -> Tensor:

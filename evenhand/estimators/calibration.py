@@ -23,30 +23,33 @@ STRENGTH = 1.0  # of the pull towards slope 1 and towards the shift of the class
 def calibrate(estimator: Any, X: Any, y: ArrayLike, threshold: float | None = None) -> None:
     """Calibrate a fitted classifier of ours on rows that it was not trained on; sets ``offset_`` (K,).
 
-    Decisions stay as trained (each class counts equally), or, for two classes, fall to the second class where its
-    probability is at least ``threshold``. What a decision means in probability is ``decision_threshold(estimator)``.
+    Decisions fall to the class whose probability is largest beside its share of the rows: there each class counts
+    equally, whatever training made of the scores. With a ``threshold``, for two classes, they fall to the second where
+    its probability is at least that. What a decision means in probability is ``decision_threshold(estimator)``.
     """
     trees: TreeEnsemble | None = getattr(estimator, "ensemble_", None)
     last = _last_linear(estimator.module_) if trees is None else None
     codes = np.searchsorted(estimator.classes_, np.asarray(y))
     slope, offset = fit_softmax(estimator._outputs(X), codes)
-    shift = np.zeros_like(offset)
-    if threshold is not None:
-        if len(offset) != 2 or not 0 < threshold < 1:
-            raise ValueError(
-                f"a threshold lies between 0 and 1 and needs two classes; got {threshold} for {len(offset)} classes"
-            )
-        logit = np.log(threshold / (1 - threshold))
-        wanted = np.array([-logit / 2, logit / 2])
-        shift = offset - offset.mean() - wanted
-        offset = wanted
+    wanted = decided_from(codes, len(offset), threshold)
+    shift = offset - wanted
     if trees is not None:
         estimator.ensemble_ = trees.scaled(slope, shift[1] - shift[0] if trees.outputs == 1 else shift)
     elif last is not None:
         with torch.no_grad():
             last.weight.mul_(slope)
             last.bias.mul_(slope).add_(torch.as_tensor(shift, dtype=last.bias.dtype, device=last.bias.device))
-    estimator.offset_ = offset
+    estimator.offset_ = wanted
+
+
+def decided_from(codes: NDArray[Any], k: int, threshold: float | None) -> NDArray[np.float64]:
+    """Logarithms of the probabilities beside which a decision weighs those of each class (K,), up to a constant."""
+    if threshold is None:
+        return _shares(codes, k)
+    if k != 2 or not 0 < threshold < 1:
+        raise ValueError(f"a threshold lies between 0 and 1 and needs two classes; got {threshold} for {k} classes")
+    logit = np.log(threshold / (1 - threshold))
+    return np.array([-logit / 2, logit / 2])
 
 
 def decision_threshold(estimator: Any) -> float | None:
@@ -61,10 +64,9 @@ def fit_softmax(h: NDArray[np.float64], codes: NDArray[Any]) -> tuple[float, NDA
     The pull is towards slope 1 and towards the shift from equal classes to the shares seen here: few rows, or rows that
     the scores tell apart without a mistake, then do not make the scores infinite.
     """
-    n, k = h.shape
+    k = h.shape[1]
     h = h - h.mean(axis=1, keepdims=True)
-    share = (np.bincount(codes, minlength=k) + 1) / (n + k)
-    prior = np.log(share) - np.log(share).mean()
+    prior = _shares(codes, k)
     one_hot = np.eye(k)[codes]
 
     def objective(v: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -83,6 +85,12 @@ def fit_softmax(h: NDArray[np.float64], codes: NDArray[Any]) -> tuple[float, NDA
     found = minimize(objective, np.r_[0.0, prior], jac=True, method="L-BFGS-B", bounds=limits)
     offset: NDArray[np.float64] = found.x[1:] - found.x[1:].mean()
     return float(np.exp(found.x[0])), offset
+
+
+def _shares(codes: NDArray[Any], k: int) -> NDArray[np.float64]:
+    """Logarithms of the classes' shares, centred; none is zero."""
+    share = np.log((np.bincount(codes, minlength=k) + 1) / (len(codes) + k))
+    return np.asarray(share - share.mean())
 
 
 def _last_linear(module: nn.Module) -> nn.Linear:

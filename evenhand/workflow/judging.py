@@ -22,7 +22,7 @@ from evenhand.workflow.measures import difference, of_classes, of_quantities, th
 from evenhand.workflow.prepare import Task
 from evenhand.workflow.questions import broadest, changed, compared, most_changed, show
 from evenhand.workflow.settings import Settings
-from evenhand.workflow.trained import Ours, Trained
+from evenhand.workflow.trained import Ours, Trained, Trees
 from evenhand.workflow.views import Part
 
 Say = Callable[[str], None]
@@ -87,6 +87,7 @@ def search(model: Trained, frame: pd.DataFrame, task: Task, settings: Settings) 
         settings.eps_certified,
         model.view.box,
         output_distance=squared_error if task.schema.regression else mean_squared_logits,
+        threshold=model.score_threshold if isinstance(model, Trees) else None,
         confidence=settings.confidence,
         keep=50,
         chunk=min(1024, at_once),

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from evenhand.estimators.calibration import decision_threshold, fit_softmax
+from evenhand.estimators.calibration import decided_from, decision_threshold, fit_softmax
 from evenhand.report.names import NAMES, WITHOUT_FAIRNESS
 from evenhand.workflow.views import Part, View
 
@@ -58,6 +58,7 @@ class Trees:
     view: View
     slope: float = 1.0
     offset: NDArray[np.float64] | None = None
+    weighed: NDArray[np.float64] | None = None  # logarithms of the probabilities beside which a decision weighs them
 
     @classmethod
     def calibrated(cls, name: str, pipeline: Pipeline, view: View, validation: Part, threshold: float | None) -> Trees:
@@ -66,10 +67,8 @@ class Trees:
         slope, offset = fit_softmax(
             np.log(pipeline.predict_proba(validation.frame[view.columns]).clip(1e-12)), validation.y
         )
-        if threshold is None:
-            return cls(name, pipeline, view, slope, offset)
-        logit = np.log(threshold / (1 - threshold))
-        return cls(name, pipeline, view, slope, np.array([-logit / 2, logit / 2]))
+        weighed = decided_from(np.asarray(validation.y), len(offset), threshold)
+        return cls(name, pipeline, view, slope, offset, weighed)
 
     @property
     def columns(self) -> Sequence[str]:
@@ -81,14 +80,23 @@ class Trees:
 
     @property
     def threshold(self) -> float | None:
-        if self.offset is None or len(self.offset) != 2:
+        if self.weighed is None or len(self.weighed) != 2:
             return None
-        return float(1 / (1 + np.exp(self.offset[0] - self.offset[1])))
+        return float(1 / (1 + np.exp(self.weighed[0] - self.weighed[1])))
+
+    @property
+    def score_threshold(self) -> float | None:
+        """The log-odds of the trees themselves from which on the second class is decided for."""
+        if self.weighed is None or self.offset is None or len(self.weighed) != 2:
+            return None
+        wanted, fitted = self.weighed[1] - self.weighed[0], self.offset[1] - self.offset[0]
+        return float((wanted - fitted) / self.slope)
 
     def codes(self, frame: pd.DataFrame) -> NDArray[Any]:
         if self.view.schema.regression:
             return in_chunks(self.pipeline.predict, frame[self.columns])
-        return np.asarray(in_chunks(self.pipeline.predict_proba, frame[self.columns]).argmax(1))
+        weighed = np.zeros(1) if self.weighed is None else self.weighed
+        return np.asarray((np.log(self.probabilities(frame).clip(1e-300)) - weighed).argmax(1))
 
     def probabilities(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         z = self.slope * np.log(in_chunks(self.pipeline.predict_proba, frame[self.columns]).clip(1e-12)) + self.offset

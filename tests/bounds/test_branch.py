@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bounds.nets import random_layers, random_points, random_problem
-from evenhand.bounds.branch import bracket
+from evenhand.bounds.branch import DEEPER, bracket
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import start_multipliers
@@ -102,7 +102,7 @@ def test_little_work_is_looser_and_as_sound(monkeypatch):
     monkeypatch.setattr(solver, "improve", lambda rows, *rest: worked.append(len(rows)) or improve(rows, *rest))
     cells = []
     for most in (4, 16):
-        monkeypatch.setattr("evenhand.bounds.branch.WORK", most * 20 * len(solver.s) ** 2)
+        monkeypatch.setattr("evenhand.bounds.branch.WORK", most * 20 * solver.multiplications)
         worked.clear()
         found = bracket(solver, x)
         assert (found.upper >= truth - 1e-9).all()
@@ -118,9 +118,9 @@ def test_steps_in_fewer_digits_prove_as_much(monkeypatch):
     problem = random_problem(k=2, seed=3)
     x = random_points(problem, 10, 3)
     m = tune(problem, random_points(problem, 15, 53), eps=0.05, steps=60).multipliers
-    exact = bracket(Solver(problem, m), x)
+    exact = bracket(Solver(problem, m), x, cells=[2, 2], rounds=6 + DEEPER)
     monkeypatch.setattr("evenhand.bounds.solver.FEWER_DIGITS", 0)
-    light = bracket(Solver(problem, m), x)
+    light = bracket(Solver(problem, m), x, rounds=6)
     assert Solver(problem, m).step.dtype == torch.float32
     torch.testing.assert_close(light.upper, exact.upper, rtol=1e-3, atol=0)
     assert (light.upper >= exact.lower).all()

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import Pipeline
 
 from evenhand.workflow import trained
 from evenhand.workflow.trained import in_chunks
@@ -13,6 +16,24 @@ def test_decisions_are_made_at_the_threshold(small):
         p = model.probabilities(frame)
         np.testing.assert_allclose(p.sum(1), 1)
         np.testing.assert_array_equal(model.codes(frame), p[:, 1] >= model.threshold)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.3])
+def test_a_boosted_model_decides_where_it_is_judged(small, threshold):
+    """Calibrated probabilities, decisions from the stated one on (or the class's share), and the same decisions by the
+    score that the audit looks at."""
+    view, validation = small.models["fair"].view, small.task.parts["validation"]
+    frame = small.task.parts["held_out"].frame
+    forest = HistGradientBoostingClassifier(class_weight={0: 1, 1: 9}, max_iter=15, random_state=0)
+    forest.fit(view.encode(validation), validation.y)
+    pipeline = Pipeline([("encode", view.encoder), ("model", forest)])
+    model = trained.Trees.calibrated("boosted", pipeline, view, validation, threshold)
+    p = model.probabilities(frame)
+    assert abs(model.probabilities(validation.frame)[:, 1].mean() - validation.y.mean()) < 0.05
+    assert model.threshold == pytest.approx(threshold if threshold else validation.y.mean(), abs=0.01)
+    np.testing.assert_array_equal(model.codes(frame), p[:, 1] >= model.threshold)
+    raw = np.log(pipeline.predict_proba(frame[view.columns]))
+    np.testing.assert_array_equal(model.codes(frame), raw[:, 1] - raw[:, 0] >= model.score_threshold)
 
 
 def test_probabilities_are_calibrated_where_they_were_fitted(small):
