@@ -141,7 +141,7 @@ def _search(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> _Found:
         first.append(found.take(before + gain.topk(min(_each(attack), gain.shape[1]), dim=1).indices))
     for price in lams:
         if attack.by_structure is not None and price < torch.inf:
-            found.add(attack.by_structure(x, price))
+            found.add(attack.by_structure(x, found.best(price, 2), price))
     first.append(found.best(lam, 2))
     found.thin(lam, eps)
     if attack.stepwise:
