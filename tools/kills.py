@@ -1,9 +1,12 @@
 """Kill training processes at random moments (SIGKILL) and check that each resumes to the bits of an uninterrupted run.
 
     python tools/kills.py --kills 100 --out benchmarks/results/kills.json
+    python tools/kills.py --kills 100 --only "evenhand train" --out benchmarks/results/kills_train.json
 
 Each trial is a real process, forked from this one to save the time of importing torch, that trains with a checkpoint
-every other step; it is killed once or more at moments drawn uniformly over its run, then resumed to its end.
+every other step; it is killed once or more at moments drawn uniformly over its run, then resumed to its end. "evenhand
+train" is the whole command on a small table, from reading to report: the same command goes on in the same folder, and
+the model file and the statement of the certificate must be those of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -17,12 +20,16 @@ import signal
 import tempfile
 import time
 from collections import Counter
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import torch
 from torch import nn
 
 from evenhand import FairMetric, FairRegularizer
+from evenhand.cli import app
 from evenhand.objectives import CLP, ERM, Adversarial, SenSeI, SenSR
 from evenhand.objectives.batch import Objective
 from evenhand.regularizer import PricedSearch
@@ -31,7 +38,10 @@ from evenhand.training.streams import mapped_batches
 from evenhand.variations import Variations
 
 STEPS, EVERY, N, D = 40, 2, 400, 6
+COMMAND = "evenhand train"
 KINDS = ("sensei with validation", "sensr with dropout", "clp", "adversarial", "stream")
+SMALL = ["--target", "yes", "--sensitive", "sex", "--rho", "2,8", "--steps", "60", "--trees", "10", "--hidden", "8"]
+FEW = ["--jobs", "1", "--audit-rows", "20", "--certify-rows", "60", "--json"]
 
 
 def net(dropout: float = 0.0) -> nn.Module:
@@ -42,6 +52,8 @@ def net(dropout: float = 0.0) -> nn.Module:
 def run(kind: str, checkpoint: Path | None) -> str:
     """Train from scratch or from the checkpoint; a digest of weights, objective and history."""
     torch.set_num_threads(1)
+    if kind == COMMAND:
+        return command(checkpoint)
     seeds = torch.Generator().manual_seed(1)
     x = torch.rand(N, D, generator=seeds)
     y = (x[:, 0] + x[:, 1] > 1).long()
@@ -59,6 +71,27 @@ def run(kind: str, checkpoint: Path | None) -> str:
     digest = hashlib.sha256(repr((history.records, history.best_step)).encode())
     for name, tensor in [*model.state_dict().items(), *objective.state_dict().items()]:
         digest.update(name.encode() + tensor.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def command(folder: Path | None) -> str:
+    """`evenhand train` into the folder; a digest of the model file, of what was chosen and of the certificate."""
+    with tempfile.TemporaryDirectory() as thrown:
+        out = Path(thrown) if folder is None else folder.with_suffix("")
+        out.mkdir(exist_ok=True)
+        draw = np.random.default_rng(0)
+        people = pd.DataFrame({"sex": draw.choice(["f", "m"], 500), "age": draw.integers(18, 70, 500)})
+        people["pay"] = (draw.normal(30, 8, 500) + 6 * (people["sex"] == "m")).round(1)
+        people["yes"] = np.where(people["pay"] + draw.normal(0, 4, 500) > 33, "yes", "no")
+        if not (out / "people.csv").exists():
+            people.to_csv(out / "people.partial", index=False)
+            (out / "people.partial").rename(out / "people.csv")
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+            app(["train", str(out / "people.csv"), *SMALL, *FEW, "--out", str(out / "run")], standalone_mode=False)
+        proven = json.loads((out / "run" / "certificate.json").read_text())["statement"]
+        chosen = json.loads((out / "run" / "metrics.json").read_text())["chosen"]
+        digest = hashlib.sha256((out / "run" / "model.evenhand").read_bytes())
+    digest.update(repr((proven, chosen)).encode())
     return digest.hexdigest()
 
 
@@ -101,20 +134,24 @@ def main() -> None:
     options.add_argument("--kills", type=int, default=100)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--out", type=Path)
+    options.add_argument("--only", choices=(*KINDS, COMMAND))
     given = options.parse_args()
+    kinds = KINDS if given.only is None else (given.only,)
     draw, identical, kills, trials = random.Random(given.seed), 0, Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
-        expected = {kind: run(kind, None) for kind in KINDS}
-        took = {}
-        for kind in KINDS:
-            began = time.monotonic()
-            in_child(kind, Path(folder) / f"{kind}.timing", Path(folder) / "timing", None)
+        expected, took = {}, {}
+        for kind in kinds:
+            began, whole = time.monotonic(), Path(folder) / "whole"
+            in_child(kind, Path(folder) / f"{kind}.timing", whole, None)
             took[kind] = time.monotonic() - began
+            expected[kind] = whole.read_text() if kind == COMMAND else run(kind, None)
+            if expected[kind].startswith("error"):
+                raise SystemExit(expected[kind])
         while sum(kills.values()) < given.kills:
-            kind = KINDS[trials % len(KINDS)]
+            kind = kinds[trials % len(kinds)]
             checkpoint, result = Path(folder) / f"{trials}.checkpoint", Path(folder) / f"{trials}.result"
             killed = 0
-            for _ in range(draw.choice([1, 1, 2])):
+            for _ in range(draw.choice([1, 1, 2] if kind != COMMAND else [2, 4, 6])):
                 killed += in_child(kind, checkpoint, result, draw.uniform(0, took[kind]))
             if killed:
                 in_child(kind, checkpoint, result, None)

@@ -71,7 +71,7 @@ def audit(
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
 
-        return judge_text_model(model, Path(table.file("a text model is judged on a file")), as_json)
+        return judge_text_model(model, table.read(_say), as_json)
 
     with Talk(quiet=as_json) as say:
         frame = table.read(say)
@@ -173,7 +173,11 @@ def certify(
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
 
-        return judge_text_model(model, Path(table.file("a text model is judged on a file")), as_json)
+        if relative is not None:
+            raise UserError(
+                "--relative is not for texts: what is bounded is a share of probability already; use --delta"
+            )
+        return judge_text_model(model, table.read(_say), as_json, delta, distinct_people)
 
     with Talk(quiet=as_json) as say:
         frame = _some(table.read(say), rows, seed)
@@ -219,3 +223,7 @@ def _some(frame: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:
     from evenhand.dual.order import own_order
 
     return frame.iloc[own_order(frame, seed)[:rows]]
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
+from importlib import import_module
 from inspect import Parameter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 STDIN = "-"
-LISTS = ("sensitive", "proxy_for", "keep", "ignore", "columns")  # options that take columns separated by commas
+LISTS = ("sensitive", "proxy_for", "keep", "ignore", "columns", "beside")  # columns separated by commas
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
@@ -62,6 +63,14 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     flat.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
     flat.__annotations__ = {one.name: one.annotation for one in every}
     return flat
+
+
+def given(name: str) -> bool:
+    """Whether the running command was told this option, and does not use its default."""
+    home = typer.Context.__mro__[1].__module__.rpartition(".")[0]  # click, or the copy of it that newer typer brings
+    context = import_module(f"{home}.globals").get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source(name)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
 
 
 class Command(TyperCommand):
@@ -176,9 +185,3 @@ class Table:
         from evenhand.tables import read_table
 
         return read_table(path, separator=self.separator, decimal=self.decimal, header=not self.no_header)
-
-    def file(self, what: str) -> str:
-        """DATA, where nothing but a file will do."""
-        if self.data is None:
-            raise UserError(f"{what}: give DATA")
-        return self.data

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.cli.console import Talk, UserError, guarded, print_json, print_table
+from evenhand.cli.console import OK, REFUTED, UNDECIDED, Talk, UserError, guarded, print_json, print_table
 from evenhand.cli.options import Json
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.text import TextClassifier
     from evenhand.workflow.folder import Folder
-    from evenhand.workflow.texts import TextRun
+    from evenhand.workflow.texts import Beside, TextRun, TextTask
 
 __all__ = ["judge_text_model", "predict_texts", "report_texts", "swaps", "train_text"]
 
@@ -26,55 +27,82 @@ _JSON = ("metrics", "certificate")
 
 
 def train_text(
-    data: Path,
+    frame: pd.DataFrame,
+    name: str,
     text: str,
     target: str,
     swap: str | None,
     encoder: str | None,
     out: Path,
+    say: Talk,
     *,
+    beside: Beside | None = None,
     rho: str = "auto",
     seed: int = 0,
     abuse: bool = False,
     overwrite: bool = False,
-    as_json: bool = False,
-    separator: str | None = None,
-    decimal: str | None = None,
-) -> None:
+    **settings: Any,
+) -> TextRun:
     """`evenhand train comments.csv --text comment --target toxic --swap identity`: what the hook in train calls."""
-    from evenhand.tables.read import read_table
     from evenhand.text import SentenceEncoder
     from evenhand.workflow.folder import Folder, fingerprint
+    from evenhand.workflow.seen import Seen
     from evenhand.workflow.texts import swaps_named, text_task, train_texts
 
-    if swap is None:
-        raise UserError("--text needs --swap: identity, categories, gender, names, or a file with one token a line")
+    if swap is None and (beside is None or not beside.sensitive):
+        raise UserError(
+            "--text needs --swap: identity, categories, gender, names, or a file with one token a line; or --sensitive "
+            "with columns that say who may not be treated differently"
+        )
     try:
         weight: float | str = rho if rho == "auto" else float(rho)
     except ValueError:
         raise UserError(f"--rho is 'auto' or one number for texts; got {rho!r}") from None
     folder = Folder(out)
-    with Talk(quiet=as_json) as say:
-        say(f"reading {data}")
-        frame = read_table(data, separator=separator, decimal=decimal)
-        task = text_task(frame, text, target, seed)
-        if task.without_text:
-            say(f"{task.without_text:,} rows left out: no text")
-        if task.without_label:
-            say(f"{task.without_label:,} rows left out: no label ('none', 'NA' and such are read as missing)")
-        chosen = swaps_named(swap, task.texts)
-        options = {"text": text, "target": target, "swap": repr(chosen), "rho": rho, "seed": seed, "abuse": abuse}
-        folder.open(fingerprint(frame[[text, target]], options), overwrite)
-        embed = SentenceEncoder(encoder or _default_encoder(), max_length=128, progress=not as_json)
-        run = train_texts(task, embed, chosen, say, abuse=abuse, rho=weight, seed=seed)
-        made_by: dict[str, Any] = {"command": shlex.join(["evenhand", *sys.argv[1:]]), "data": data.name, "seed": seed}
-        made_by |= {"text": text, "target": target, "labels": task.labels}
-        write_run(folder, run, made_by)
-    if as_json:
-        print_json(run.findings)
+    task = text_task(frame, text, target, seed, beside=beside)
+    _tell(task, frame, target, say)
+    chosen = None if swap is None else swaps_named(swap, task.texts)
+    options = {"text": text, "target": target, "swap": repr(chosen), "rho": rho, "seed": seed, "abuse": abuse}
+    folder.open(fingerprint(frame, options | {"beside": repr(beside), "settings": repr(settings)}), overwrite)
+    embed = SentenceEncoder(encoder or _default_encoder(), max_length=128, progress=not say.quiet)
+    run = train_texts(task, embed, chosen, say, abuse=abuse, rho=weight, seed=seed, **settings)
+    made_by: dict[str, Any] = {"command": shlex.join(["evenhand", *sys.argv[1:]]), "data": name, "seed": seed}
+    made_by |= {"text": task.text, "target": target, "labels": task.labels}
+    made_by["schema"] = None if task.schema is None else task.schema.to_json()
+    made_by["seen"] = Seen.of(_as_frame(task.given), _as_frame(task.judging)).to_json()
+    write_run(folder, run, made_by)
+    return run
+
+
+def _as_frame(given: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    return given if isinstance(given, pd.DataFrame) else pd.DataFrame({"text": given})
+
+
+def _tell(task: TextTask, frame: pd.DataFrame, target: str, say: Talk) -> None:
+    """What became of the table: rows and columns that are left out, and why."""
+    if task.without_text:
+        done = "rows left out: no text" if task.schema is None else "rows have no text; it counts as empty"
+        say(f"{task.without_text:,} {done}")
+    if task.without_label:
+        say(f"{task.without_label:,} rows left out: no label ('none', 'NA' and such are read as missing)")
+    for note in task.notes:
+        say(note)
+    if task.schema is None:
+        others = [str(name) for name in frame.columns if str(name) not in (task.text, target)]
+        if others:
+            shown = ", ".join(others[:8]) + (" ..." if len(others) > 8 else "")
+            say(f"columns left out: {shown}; --beside all, or --beside with names, uses them beside the text")
         return
-    show(run.findings)
-    sys.stdout.write(f"\nReport: {out / 'report.html'}   model: {out / MODEL}\n")
+    for column in task.schema.columns:
+        if column.kind in ("dropped", "date"):
+            keep = "--keep-dates" if column.kind == "date" else "--keep" if column.doubtful else ""
+            say(f"column {column.name!r} is left out: {column.note}{f'; {keep} uses it' if keep else ''}")
+    used = ", ".join(f"{column.name} ({column.kind})" for column in task.schema.used) or "none"
+    say(f"columns beside the text that the model sees: {used}")
+    if task.schema.sensitive:
+        say(f"sensitive, so no features: {', '.join(task.schema.sensitive)}; they teach and judge")
 
 
 def write_run(folder: Folder, run: TextRun, made_by: dict[str, Any]) -> None:
@@ -83,6 +111,7 @@ def write_run(folder: Folder, run: TextRun, made_by: dict[str, Any]) -> None:
     from evenhand.text import save_text
 
     save_text(run.model, folder.path / MODEL, made_by)
+    made_by = {key: value for key, value in made_by.items() if key not in ("seen", "schema")}
     folder.write_json("metrics.json", {key: value for key, value in run.findings.items() if key != "certificate"})
     folder.write_json("certificate.json", run.findings["certificate"])
     folder.write_table("versions.csv", run.worst)
@@ -125,31 +154,35 @@ def show(findings: dict[str, Any]) -> None:
         for name, model in findings["models"].items()
     ]
     print_table(f"On {findings['texts']['held_out']:,} held-out texts:", ["model", *(k for _, k in keys)], rows)
+    names = dict.fromkeys(name for model in findings["models"].values() for name in model.get("levels", {}))
+    for name in names:
+        said = ", ".join(
+            f"{key} {model['levels'][name]['consistency']:.3f}" for key, model in findings["models"].items()
+        )
+        sys.stdout.write(f"decided alike whatever gives {name} away: {said}\n")
     certificate = findings["certificate"]
-    sys.stdout.write("\n" + (certificate.get("statement") or f"No certificate: {certificate['refused']}") + "\n")
+    for one in (certificate, *certificate.get("attributes", {}).values()):
+        sys.stdout.write("\n" + (one.get("statement") or f"No certificate: {one['refused']}") + "\n")
     if certificate.get("worst"):
         sys.stdout.write(certificate["worst"]["statement"] + "\n")
     if findings["warning"]:
         sys.stdout.write(f"Warning: {findings['warning']}\n")
 
 
-def predict_texts(model: str | Path, data: Path, out: Path | None, as_json: bool) -> None:
+def predict_texts(model: str | Path, frame: pd.DataFrame, out: Path | None, as_json: bool) -> None:
     """Decisions and probabilities for the texts of a table, one line each, in its order."""
     import pandas as pd
 
     from evenhand.cli.use import escaped
-    from evenhand.tables.read import read_table
-    from evenhand.text import load_text
     from evenhand.workflow.folder import Folder
 
-    opened = load_text(model)
-    frame = read_table(data)
-    texts = [str(value) for value in frame[_text_column(frame, opened.metadata_.get("text"))].fillna("")]
-    if missing := sum(not text.strip() for text in texts):
-        sys.stderr.write(f"{missing:,} of {len(texts):,} rows have no text; they are decided as empty ones\n")
-    p = opened.predict_proba(texts)
+    opened = _opened(model)
+    task = _task(opened, frame, None)
+    if task.without_text:
+        sys.stderr.write(f"{task.without_text:,} of {len(frame):,} rows have no text; they are decided as empty ones\n")
+    p = opened.predict_proba(task.judging)
     labels = opened.metadata_.get("labels", opened.classes_.tolist())
-    table = pd.DataFrame({"prediction": [labels[k] for k in opened.predict(texts)]})
+    table = pd.DataFrame({"prediction": [labels[k] for k in opened.predict(task.judging)]})
     for k, label in enumerate(labels):
         table[f"probability of {label}"] = p[:, k]
     if as_json:
@@ -161,34 +194,92 @@ def predict_texts(model: str | Path, data: Path, out: Path | None, as_json: bool
         escaped(table).to_csv(sys.stdout, index=False)
 
 
-def judge_text_model(model: str | Path, data: Path, as_json: bool) -> None:
-    """A text model on other texts: scores, rates by term and the certificate over the versions."""
-    from evenhand.tables.read import read_table
-    from evenhand.text import load_text, without_blind
-    from evenhand.workflow.texts import certificate_of, in_the_table, judge_texts, named_worst, text_task
+def _opened(model: str | Path) -> TextClassifier:
+    """The model of a file; what is wrong with it is said without a trace."""
+    from evenhand.text import load_text
 
-    opened = load_text(model)
-    frame = read_table(data)
+    try:
+        return load_text(model)
+    except (ValueError, OSError) as error:
+        raise UserError(f"{model} cannot be opened: {error}") from None
+
+
+def _task(opened: TextClassifier, frame: pd.DataFrame, target: str | None) -> TextTask:
+    """Another table as the model takes it; to predict, every row is kept."""
+    from evenhand.tables.schema import Schema
+    from evenhand.workflow.texts import text_task
+
     about = opened.metadata_
-    task = text_task(frame, _text_column(frame, about.get("text")), about.get("target", ""), share=1.0)
-    if task.labels != about.get("labels"):
-        raise UserError(f"the model knows the labels {about.get('labels')}, the table has {task.labels}")
-    if opened.swaps is None:
+    text = _text_column(frame, about.get("text"))
+    schema = Schema.from_json(about["schema"]) if about.get("schema") else None
+    if target is None and schema is None:
+        frame = frame.assign(**{text: frame[text].where(frame[text].notna(), "")})
+        return text_task(frame, text, None, share=1.0, labels=about.get("labels"), keep_empty=True)
+    return text_task(frame, text, target, share=1.0, labels=about.get("labels"), schema=schema)
+
+
+def judge_text_model(
+    model: str | Path, frame: pd.DataFrame, as_json: bool, delta: float | None = None, distinct: bool = False
+) -> None:
+    """A text model on other texts: scores, rates by term and group, and the certificate over the versions.
+
+    delta: what the certificate has to show; the exit code then says whether it does. Texts that the model has learned
+    from are refused then, unless they are vouched for (distinct).
+    """
+    from evenhand.workflow.seen import Seen
+    from evenhand.workflow.texts import certificates, in_the_table, judge_task, named_worst
+
+    opened = _opened(model)
+    about = opened.metadata_
+    target = about.get("target") if about.get("target") in frame.columns else None
+    task = _task(opened, frame, target)
+    if opened.swaps is None and not opened.levels_:
         raise UserError("the model was trained with a swap of one's own, which its file does not hold")
-    versions = opened.swaps(task.held_out)
-    found = judge_texts(opened, task.held_out, task.y_held_out, versions, opened.swaps)
+    if len(task.held_out) == 0:
+        raise UserError("no row of the table has a text to look at")
+    if about.get("seen") and (shared := Seen.from_json(about["seen"]).too_many(_as_frame(task.judging))):
+        said = f"{shared:,} of {len(task.held_out):,} rows are rows that the model was trained or chosen on"
+        if delta is not None and not distinct:
+            raise UserError(
+                f"{said}; a certificate needs new ones. If these are others that look alike, say --distinct-people"
+            )
+        sys.stderr.write(f"{said}: what is found holds for them only\n")
+    if target is None:
+        task = task.unlabelled()
+        sys.stderr.write("the table has no labels, so nothing is said about errors\n")
+    versions = task.versions(opened.swaps)
+    found = judge_task(opened, task, versions, opened.swaps, opened.levels_)
     worst = in_the_table(found.pop("_worst"), task)
     found.pop("_rates")
-    seen, _ = without_blind(versions.map(opened.features_.transform))
-    found["certificate"] = certificate_of(opened, seen, 0.95) | {"worst": named_worst(worst)}
+    found["certificate"] = certificates(opened, task, versions, 0.95) | {"worst": named_worst(worst)}
     found["worst"] = _shown(worst)
+    verdict, code = (None, OK) if delta is None else _verdict(found["certificate"], delta)
+    if verdict is not None:
+        found["certificate"] |= {"delta": delta, "verdict": verdict}
     if as_json:
         print_json(found)
-        return
-    show({"models": {"model": found}, "texts": {"held_out": len(task.held_out)}, "warning": "", **found})
-    for line in found["worst"][:5]:
-        sys.stdout.write(f"  {line['probability']:.2f}: {line['text'][:110]}\n")
-        sys.stdout.write(f"  {line['probability_of_worst']:.2f}: {line['worst_version'][:110]}\n")
+    else:
+        show({"models": {"model": found}, "texts": {"held_out": len(task.held_out)}, "warning": "", **found})
+        for line in found["worst"][:5]:
+            sys.stdout.write(f"  {line['probability']:.2f}: {line['text'][:110]}\n")
+            sys.stdout.write(f"  {line['probability_of_worst']:.2f}: {line['worst_version'][:110]}\n")
+        if verdict is not None:
+            sys.stdout.write(f"{verdict} at delta {delta:g}\n")
+    if code != OK:
+        raise typer.Exit(code)
+
+
+def _verdict(certificate: dict[str, Any], delta: float) -> tuple[str, int]:
+    """Of all certificates together: refuted if one is, certified if all are."""
+    every = [certificate, *certificate["attributes"].values()]
+    refused = [one["refused"] for one in every if "refused" in one]
+    if any(one["lower"] > delta for one in every if "lower" in one):
+        return "Refuted: more than allowed", REFUTED
+    if refused:
+        return f"Undecided: {refused[0]}", UNDECIDED
+    if all(one["upper"] <= delta for one in every):
+        return "Certified: no more than allowed", OK
+    return "Undecided: the bounds lie on both sides", UNDECIDED
 
 
 @guarded

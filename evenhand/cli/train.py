@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, over_ranks, print_json, print_table
-from evenhand.cli.options import STDIN, Json, Seed, Table, grouped, without_passwords
+from evenhand.cli.options import STDIN, Json, Seed, Table, given, grouped, without_passwords
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,10 +138,18 @@ class Judging:
 class Texts:
     """For a table of texts."""
 
-    TITLE = "Texts instead of columns"
+    TITLE = "Texts, alone or beside columns"
 
     text: Annotated[
-        str | None, typer.Option(help="The column of texts: trains a classifier of texts instead; see --swap.")
+        str | None,
+        typer.Option(help="The column of texts: trains a classifier of texts; see --swap, --beside and --sensitive."),
+    ] = None
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            help="With --text: other columns that are features, too, or 'all'; by default all with --sensitive, "
+            "none without."
+        ),
     ] = None
     swap: Annotated[
         str | None,
@@ -175,6 +183,8 @@ def train(columns: Columns, training: Training, judging: Judging, texts: Texts, 
     Example: evenhand train adult.csv --target income --sensitive sex,race --out run
 
     Example: evenhand train comments.csv --text comment --target toxic --swap identity --abuse
+
+    Example: evenhand train people.csv --text letter --target hired --swap gender --sensitive sex
 
     The sensitive columns are no features: they teach who counts as similar, and judge the result. Ctrl-C leaves a
     folder from which the same command goes on.
@@ -233,15 +243,43 @@ def _run(
 
 
 def _train_texts(table: Table, columns: Columns, training: Training, texts: Texts, place: Place) -> None:
-    from evenhand.cli.text import train_text
+    from evenhand.cli.text import MODEL, show, train_text
+    from evenhand.tables.errors import find_columns
+    from evenhand.workflow.texts import Beside
 
-    if table.data is None or not columns.target or texts.text is None:
-        raise UserError("--text needs DATA and --target")
-    train_text(
-        Path(table.data), texts.text, columns.target, texts.swap, texts.encoder, place.out, rho=training.rho,
-        seed=training.seed, abuse=texts.abuse, overwrite=place.overwrite, as_json=place.as_json,
-        separator=table.separator, decimal=table.decimal,
-    )  # fmt: skip
+    if not columns.target or texts.text is None:
+        raise UserError("--text needs --target")
+    _one_of("--missing-sensitive", columns.missing_sensitive, "error", "drop", "category")
+    for option in ("see_sensitive", "proxy", "proxy_for", "regression", "model", "trees", "mlflow"):
+        if given(option):
+            raise UserError(f"--{option.replace('_', '-')} is not for texts; leave it out")
+    settings: dict[str, Any] = {}
+    if given("hidden"):
+        settings["hidden"] = _widths(training.hidden)
+    settings |= {name: getattr(training, name) for name in ("eps", "max_accuracy_loss", "steps") if given(name)}
+    with Talk(quiet=place.as_json) as say:
+        say(f"reading {table.data or 'the database'}")
+        frame = table.read(say)
+        names = [str(name) for name in frame.columns]
+        beside = None
+        if texts.beside is not None or columns.sensitive:
+            some = "all" if texts.beside in (None, "all") else find_columns(texts.beside, names, "beside the text")
+            beside = Beside(
+                some,
+                find_columns(columns.sensitive, names, "sensitive columns"),
+                find_columns(columns.ignore or "", names, "columns to ignore"),
+                find_columns(columns.keep or "", names, "columns to keep"),
+                columns.keep_dates,
+                columns.missing_sensitive,
+            )
+        run = train_text(
+            frame, table.shown, texts.text, columns.target, texts.swap, texts.encoder, place.out, say, beside=beside,
+            rho=training.rho, seed=training.seed, abuse=texts.abuse, overwrite=place.overwrite, **settings,
+        )  # fmt: skip
+    if place.as_json:
+        return print_json(run.findings)
+    show(run.findings)
+    sys.stdout.write(f"\nReport: {place.out / 'report.html'}   model: {place.out / MODEL}\n")
 
 
 def show(metrics: dict[str, Any], certificate: dict[str, Any] | None) -> None:

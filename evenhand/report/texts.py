@@ -32,25 +32,34 @@ _SCORES = [
     ("ctf", "CTF score"),
     ("worst_move", "mean move of the worst version"),
 ]
+_SHARES = {
+    "selected": "get the second class",
+    "false_positive": "wrongly",
+    "false_negative": "wrongly not",
+    "right": "right",
+}
 
 
 def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]], made_by: Mapping[str, Any]) -> str:
     """The page. Everything that comes from the data is escaped; nothing is loaded from a network."""
     models = findings["models"]
     parts = ["<h1>A classifier of texts, and who is treated how</h1>"]
-    n, versions = findings["texts"], findings["versions"]
+    n, versions, columns = findings["texts"], findings["versions"], findings.get("columns")
+    empty = "left out because they have no text" if columns is None else "counted as an empty text"
     parts.append(
         f"<p>{n['trained']:,} texts to train on, {n['held_out']:,} held out to judge. Swap: "
         f"{_said(findings['swap'])}. {versions['texts']:,} held-out texts have versions, {versions['each'] - 1} each; "
         f"{versions['blind']:,} of them look the same to the encoder in every version and are not counted as treated "
         "alike."
         + "".join(
-            f" Rows of the table that were left out because they have no {what}: {n[key]:,}."
-            for key, what in (("without_text", "text"), ("without_label", "label"))
+            f" Rows of the table that were {what}: {n[key]:,}."
+            for key, what in (("without_text", empty), ("without_label", "left out because they have no label"))
             if n.get(key)
         )
         + "</p>"
     )
+    if columns is not None:
+        parts.append(_columns(columns))
     if findings["warning"]:
         parts.append(f"<p class='warning'>{_said(findings['warning'])}</p>")
     head = ["", *(_said(name) for name in models)]
@@ -60,9 +69,11 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
         if any(model.get(key) is not None for model in models.values())
     ]
     parts += ["<h2>Both models on held-out texts</h2>", _table(head, rows)]
+    parts += _attributes(models)
     certificate = findings["certificate"]
-    sentence = certificate.get("statement") or f"No certificate: {certificate['refused']}"
-    parts += ["<h2>Certificate</h2>", f"<p>{_said(sentence)}</p>"]
+    parts.append("<h2>Certificate</h2>")
+    for one in (certificate, *certificate.get("attributes", {}).values()):
+        parts.append(f"<p>{_said(one.get('statement') or 'No certificate: ' + one['refused'])}</p>")
     if certificate.get("worst"):
         parts.append(f"<p>{_said(certificate['worst']['statement'])}</p>")
     parts += ["<h2>The worst version of a text</h2>", _versions(worst, findings.get("labels", []))]
@@ -80,6 +91,51 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
         f"<title>evenhand: texts</title><style>{_STYLE}</style><body>{body}</body></html>\n"
     )
+
+
+def _columns(columns: Mapping[str, Any]) -> str:
+    """Which columns the model sees beside the text, which it does not and why."""
+    used = ", ".join(f"{_said(c['name'])} ({_said(c['kind'])})" for c in columns["used"]) or "none"
+    parts = [f"<p>Columns beside the text that the model sees: {used}."]
+    if columns["left_out"]:
+        left = "; ".join(f"{_said(name)}: {_said(why)}" for name, why in columns["left_out"].items())
+        parts.append(f" Left out: {left}.")
+    for name, told in columns["sensitive"].items():
+        parts.append(
+            f" {_said(name)} is sensitive and no feature; text and columns "
+            + (
+                f"take away {told['explained']:.0%} of the uncertainty about it, and what does is free."
+                if told
+                else "do not tell it better than chance."
+            )
+        )
+    return "".join(parts) + "</p>"
+
+
+def _attributes(models: Mapping[str, Any]) -> list[str]:
+    """How groups of the sensitive columns fare with each model."""
+    parts = []
+    first = next(iter(models.values()))
+    for name, rows in first.get("groups", {}).items():
+        parts.append(f"<h2>By {_said(name)}</h2>")
+        alike = [
+            f"{_said(model)} {_number(found['levels'][name]['consistency'])}"
+            for model, found in models.items()
+            if name in found.get("levels", {})
+        ]
+        if alike:
+            parts.append(
+                f"<p>Rows that are decided alike when what gives {_said(name)} away is set to the mean of each of its "
+                f"groups: {', '.join(alike)}.</p>"
+            )
+        kinds = [key for key in _SHARES if any(key in row for row in rows)]
+        head = ["", "rows", *(f"{_said(model)}: {_SHARES[key]}" for key in kinds for model in models)]
+        lines = []
+        for i, row in enumerate(rows):
+            cells = [_rate(found["groups"][name][i], key) for key in kinds for found in models.values()]
+            lines.append([_said(row["group"]), f"{row['n']:,}", *cells])
+        parts.append(_table(head, lines))
+    return parts
 
 
 def _versions(worst: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from evenhand.counterfactuals.columns import swap_column
 from evenhand.counterfactuals.texts import as_texts
 from evenhand.error_rates import auc, threshold_at
 from evenhand.estimators import CLPClassifier, ERMClassifier, SenSeIClassifier, SenSRClassifier
+from evenhand.estimators.inputs import named
 from evenhand.evaluation import balanced_accuracy, ctf_std
 from evenhand.fair_metrics.face import face
 from evenhand.fair_metrics.metric import FairMetric
@@ -24,13 +25,15 @@ from evenhand.search.gradient import GradientSearch
 from evenhand.text.calibration import Calibration
 from evenhand.text.features import Encoder, TextFeatures, without_blind
 from evenhand.text.frames import FrameFeatures, as_frame
+from evenhand.text.levels import Levels, learn_levels
+from evenhand.text.shrink import Shrinkage
+from evenhand.text.validation import best_fpr, between, choose, one_against_rest, split, weights
 from evenhand.variations import Variations
 
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
-RHOS = {"sensei": (0.1, 0.3), "clp": (0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}
-SEVERAL = {**RHOS, "sensei": (10.0, 30.0), "clp": (10.0, 30.0)}  # d_Y is a mean over the classes, of which few move
+RHOS = {"sensei": (0.03, 0.1, 0.3), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
 EVERY = 4  # worst cases are looked for of each fourth text of a batch
 
 
@@ -46,17 +49,21 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     mentions: more labelled texts (texts, y) to train on, never to validate on: `datasets.mentions(tokens)` holds
         harmless and abusive sentences about every token, against the belief that a mention is an insult.
     rho: the weight of fairness, or "auto": of the values tried, the one with the lowest CTF score on validation texts
-        among those whose AUC (balanced accuracy with more than two classes) stays within `max_accuracy_loss` of the
-        plain model's. If none does, the one that loses least.
+        among those whose AUC (with more than two classes also the balanced accuracy) stays within `max_accuracy_loss`
+        of the plain model's. If none does, the one that loses least, but never more than 25 times that or what chance
+        explains (two standard errors): then the plain model is kept (`rho_` is 0) and a warning says so.
     eps: the mean fair distance that the search may use beyond the learned directions, in squared standard deviations;
         it covers tokens that are not in the list. k: the number of directions.
+    shrink: how much less the features count along directions in which versions of a text differ more than texts do
+        (`Shrinkage`); 0 for not at all.
     validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
     The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
     at the threshold of its best balanced accuracy (or, the same there, half-way to the next text below): a model cannot
     look consistent by flagging everybody.
 
     Fitted: `classes_`, `pipeline_` (features and network, for `audit` and `certify`), `fair_metric_`, `calibration_`,
-    `threshold_`, `choice_` (a row for every rho tried), `blind_` (texts whose versions the encoder cannot tell apart).
+    `threshold_`, `choice_` (a row for every rho tried), `blind_` (texts whose versions the encoder cannot tell apart),
+    `levels_` (what gives sensitive attributes away), `chosen_because_` (what the rule had to say, mostly nothing).
     """
 
     def __init__(
@@ -69,7 +76,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         mentions: tuple[Sequence[str], Any] | None = None,
         rho: float | str = "auto",
         eps: float = 0.3,
-        k: int = 25,
+        k: int = 15,
+        shrink: float = 30.0,
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
@@ -87,6 +95,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.rho = rho
         self.eps = eps
         self.k = k
+        self.shrink = shrink
         self.hidden = hidden
         self.steps = steps
         self.batch_size = batch_size
@@ -96,36 +105,45 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on texts (a list, a column, a frame with one column; with `text`, any table) and labels of any kind."""
+    def fit(self, X: Any, y: Any, sensitive_features: Any = None) -> Self:
+        """Train on texts (a list, a column, a frame with one column; with `text`, any table) and labels of any kind.
+
+        sensitive_features: attributes of the rows that are no features (a frame, or name -> values). What predicts one
+        of them from the vectors becomes free, too, where that is more than chance; `levels_` holds what was found.
+        """
         given: Any = as_texts(X) if self.text is None else as_frame(X, self.text)
         texts, labels = given if self.text is None else as_texts(given[self.text]), np.asarray(y)
-        self._check(texts, labels)
+        attributes = {} if sensitive_features is None else named(sensitive_features)
+        self._check(texts, labels, attributes)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        fit, held = _split(codes, self.validation_fraction, self.random_state, texts)
+        fit, held = split(codes, self.validation_fraction, self.random_state, texts)
         self.features_ = TextFeatures(self.encoder)
         if self.text is not None:
             self.features_ = FrameFeatures(self.encoder, self.text).fit_columns(given.iloc[fit])
         vectors = self.features_.vectors(given)
         self.features_.fit_vectors(vectors[fit])
-        x = self.features_.scaled(vectors)
-        versions, self.blind_ = self._versions(given)
-        seen, valid = versions.select(fit), versions.select(held)
+        scaled = self.features_.scaled(vectors)
+        versions, self.blind_ = self._versions(given, attributes)
+        self.levels_ = [] if self.method == "plain" else _levels(attributes, scaled, fit, held)
+        plain = self._net("plain", 0.0).fit(*self._with_mentions(scaled[fit], codes[fit]))
+        plain_logits = plain._outputs(scaled[held])
+        valid = [versions.select(held), *(levels.versions(scaled[held]) for levels in self.levels_)]
+        self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
+        if self.method != "plain":
+            self.features_.shrinkage_ = Shrinkage.learned(versions.select(fit), scaled[fit], self.shrink)
+        shrunk = self.features_.shrinkage_
+        x, seen = shrunk(scaled), _with(shrunk, versions.select(fit))
+        valid = [_with(shrunk, some) for some in valid]
         train = self._with_mentions(x[fit], codes[fit])
         self.fair_metric_ = self._metric(seen)
-        plain = self._net("plain", 0.0).fit(*train)
-        tried_rhos = RHOS if len(self.classes_) == 2 else SEVERAL
-        rhos = tried_rhos[self.method] if self.rho == "auto" else (float(self.rho),)
+        rhos = weights(RHOS[self.method], len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
         tried: list[tuple[dict[str, float], Any]] = []
         for rho in rhos:
             net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit])
             tried.append(({"rho": rho, **self._judge(net, x[held], codes[held], valid)}, net))
-        self.plain_ = self._judge(plain, x[held], codes[held], valid)
-        least = self.plain_["skill"] - self.max_accuracy_loss
-        allowed = [one for one in tried if one[0]["skill"] >= least] or [max(tried, key=lambda one: one[0]["skill"])]
-        scores, self.net_ = min(allowed, key=lambda one: (one[0]["ctf"], one[0]["rho"]))
-        self.rho_, self.choice_ = scores["rho"], [row for row, _ in tried]
-        self._calibrate(plain, x[held], codes[held])
+        self.choice_ = [row for row, _ in tried]
+        self._take(tried, plain, codes[held], sum(map(len, valid)))
+        self._calibrate(plain_logits, self.features_.shrinkage_(scaled[held]), codes[held])
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -155,11 +173,28 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")
 
-    def _check(self, texts: list[str], labels: NDArray[Any]) -> None:
+    def _take(self, tried: list[tuple[dict[str, float], Any]], plain: Any, codes: NDArray[Any], compared: int) -> None:
+        """One of the networks that were tried, by the rule; a warning where it is none of them."""
+        taken: int | None = 0
+        self.chosen_because_ = ""
+        if self.method != "plain" and self.rho == "auto":
+            rows = [row for row, _ in tried]
+            taken, self.chosen_because_ = choose(rows, self.plain_, self.max_accuracy_loss, codes, compared)
+        if taken is None:
+            warnings.warn(self.chosen_because_, stacklevel=3)
+            self.rho_, self.net_ = 0.0, plain
+            self.features_.shrinkage_ = Shrinkage.none(self.features_.n_features_out_)
+        else:
+            self.rho_, self.net_ = tried[taken][0]["rho"], tried[taken][1]
+
+    def _check(self, texts: list[str], labels: NDArray[Any], attributes: dict[str, Any]) -> None:
         if self.method not in RHOS:
             raise ValueError(f"method is one of {', '.join(RHOS)}; got {self.method!r}")
-        if self.swaps is None and self.method != "plain":
+        if self.swaps is None and self.method != "plain" and (not attributes or self.method == "clp"):
             raise ValueError(f"method {self.method!r} needs swaps, for example TokenSwap(identity_tokens(), sample=8)")
+        for name, values in attributes.items():
+            if values.shape != (len(texts),):
+                raise ValueError(f"sensitive feature {name!r} must hold one value for each of the {len(texts)} texts")
         if labels.ndim != 1 or len(labels) != len(texts):
             raise ValueError(f"y must hold one label for each of the {len(texts)} texts, got shape {labels.shape}")
         check_classification_targets(labels)
@@ -170,23 +205,24 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1, got {self.validation_fraction}")
 
-    def _versions(self, given: Any) -> tuple[Variations, int]:
+    def _versions(self, given: Any, attributes: dict[str, Any]) -> tuple[Variations, int]:
         """Versions as scaled vectors; those that the encoder cannot tell apart are left out and counted."""
+        none = Variations(np.empty((0, 2, self.features_.n_features_out_), dtype=np.float32), np.empty(0, int))
         if self.swaps is None:
-            return Variations(np.empty((0, 2, self.features_.n_features_out_), dtype=np.float32), np.empty(0, int)), 0
+            return none, 0
         said = self.swaps(given) if self.text is None else swap_column(given, self.text, self.swaps)
         if len(said) == 0:
-            if self.method == "plain":
-                return Variations(np.empty((0, 2, self.features_.n_features_out_), np.float32), np.empty(0, int)), 0
+            if self.method == "plain" or attributes:
+                return none, 0
             raise ValueError("no text has versions, so there is nothing to be fair about; look at swaps.preview(texts)")
-        seen, blind = without_blind(said.map(self.features_.transform))
+        seen, blind = without_blind(said.map(lambda rows: self.features_.scaled(self.features_.vectors(rows))))
         if blind:
             warnings.warn(
                 f"{blind:,} of {len(said):,} texts with versions look the same to the encoder in all of them; they are "
                 "left out. Give the swap passage= to look at the words around the token.",
                 stacklevel=3,
             )
-        return seen, blind
+        return seen if len(seen) else none, blind
 
     def _with_mentions(self, x: NDArray[Any], codes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.mentions is None:
@@ -195,20 +231,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unknown = set(labels.tolist()) - set(self.classes_.tolist())
         if unknown:
             raise ValueError(f"mentions have labels {sorted(map(str, unknown))} that y does not; use the same labels")
-        added = self.features_.transform(more)
+        added = self.features_.transform(more)  # before the shrinkage is learned, without it
         return np.concatenate([x, added]), np.concatenate([codes, np.searchsorted(self.classes_, labels)])
 
     def _metric(self, seen: Variations) -> FairMetric | None:
-        if self.method in ("plain", "clp") or len(seen) == 0:
+        """Free are the directions in which versions differ, and those that give sensitive attributes away."""
+        if self.method in ("plain", "clp"):
             return None
-        k = min(self.k, seen.values.shape[2] - 1)
-        try:
-            return face(seen, k)
-        except ValueError:
-            rank = _rank(seen)  # few tokens in few sentences differ in few directions
-            if not 0 < rank < k:
-                raise
-            return face(seen, rank)
+        parts = [self.features_.shrinkage_(levels.directions.T).T for levels in self.levels_]
+        if len(seen):
+            parts.insert(0, _face(seen, min(self.k, seen.values.shape[2] - 1)).directions.numpy())
+        if not parts:
+            return FairMetric.euclidean(self.features_.n_features_out_)
+        return FairMetric(np.concatenate(parts, axis=1))
 
     def _net(self, method: str, rho: float) -> Any:
         common: dict[str, Any] = {
@@ -236,58 +271,55 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         paired = Variations(seen.values[whole], seen.rows[whole])  # a passage is no version of the whole text
         return net.fit(*train, variations=paired if len(paired) else seen)
 
-    def _judge(self, net: Any, x: NDArray[Any], codes: NDArray[Any], valid: Variations) -> dict[str, float]:
-        """Skill and CTF score on validation texts; without any versions there the CTF score is 0 for all."""
+    def _judge(self, net: Any, x: NDArray[Any], codes: NDArray[Any], valid: list[Variations]) -> dict[str, float]:
+        """Skill and CTF score on validation texts, calibrated there; the CTF score is the mean over the versions of the
+        texts and those of each sensitive attribute, 0 where there are none."""
         logits = net._outputs(x)
+        calibration = Calibration.learned(logits, codes)
         two = len(self.classes_) == 2
-        skill = auc(codes, logits[:, 1] - logits[:, 0]) if two else balanced_accuracy(codes, logits.argmax(axis=1))
-        if len(valid) == 0:
-            return {"skill": skill, "ctf": 0.0}
-        p = valid.map(net.predict_proba)
-        ctf = ctf_std(p.values[:, :, 1]) if two else float(np.mean(p.values.std(axis=1).sum(axis=-1)))
-        return {"skill": skill, "ctf": ctf}
+        ranked = auc(codes, logits[:, 1] - logits[:, 0]) if two else one_against_rest(codes, logits)
+        skill = ranked if two else balanced_accuracy(codes, logits.argmax(axis=1))
+        ctf = []
+        for some in valid:
+            if len(some):
+                p = some.map(lambda rows: calibration.probabilities(net._outputs(rows))).values
+                ctf.append(ctf_std(p[:, :, 1]) if two else float(np.mean(p.std(axis=1).sum(axis=-1))))
+        return {"skill": skill, "auc": ranked, "ctf": float(np.mean(ctf)) if ctf else 0.0}
 
-    def _calibrate(self, plain: Any, x: NDArray[Any], codes: NDArray[Any]) -> None:
+    def _calibrate(self, plain: NDArray[np.float64], x: NDArray[Any], codes: NDArray[Any]) -> None:
         logits = self._logits(x)
         self.calibration_ = Calibration.learned(logits, codes)
         if len(self.classes_) > 2:
             self.threshold_, self.plain_fpr_ = float("nan"), float("nan")
             return
-        before = plain._outputs(x)
-        self.plain_fpr_ = _best_fpr(codes, before[:, 1] - before[:, 0])
+        self.plain_fpr_ = best_fpr(codes, plain[:, 1] - plain[:, 0])
         p = self.calibration_.probabilities(logits)[:, 1]
-        self.threshold_ = _between(p, min(threshold_at(codes, p, self.plain_fpr_), 1.0))
+        self.threshold_ = between(p, min(threshold_at(codes, p, self.plain_fpr_), 1.0))
 
     def _logits(self, x: NDArray[Any]) -> NDArray[np.float64]:
         return cast(NDArray[np.float64], self.net_._outputs(x))
 
 
-def _split(
-    codes: NDArray[Any], share: float, seed: int, texts: list[str] | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row numbers to train on and to validate on; of every class the same share, at least one text each.
+def _with(f: Callable[[NDArray[Any]], NDArray[Any]], versions: Variations) -> Variations:
+    return Variations(f(versions.values), versions.rows)
 
-    A text that is there several times is on one side only, as long as its class has another.
-    """
-    rng = np.random.default_rng(seed)
-    first: dict[str, int] = {}
-    of = np.arange(len(codes)) if texts is None else np.array([first.setdefault(t, i) for i, t in enumerate(texts)])
-    validates = np.zeros(len(codes), dtype=bool)
-    alone: list[NDArray[np.intp]] = []  # classes of one text only, many times
-    for k in np.unique(codes):
-        mine = np.flatnonzero(codes == k)
-        if len(mine) < 2:
-            raise ValueError("every class needs two texts or more: one to train on and one to validate on")
-        own = mine[of[mine] == mine]
-        if len(own) < 2:
-            own, alone = mine, [*alone, mine]
-        rows = rng.permutation(own)
-        validates[rows[: min(max(1, round(share * len(rows))), len(rows) - 1)]] = True
-    apart = validates.copy()
-    validates = validates[of]
-    for mine in alone:
-        validates[mine] = apart[mine]
-    return np.flatnonzero(~validates), np.flatnonzero(validates)
+
+def _levels(
+    attributes: dict[str, NDArray[Any]], x: NDArray[Any], fit: NDArray[np.intp], held: NDArray[np.intp]
+) -> list[Levels]:
+    """What gives each attribute away, learned on the texts to train on and tried on the others."""
+    found = [learn_levels(name, x[fit], values[fit], x[held], values[held]) for name, values in attributes.items()]
+    return [one for one in found if one is not None]
+
+
+def _face(seen: Variations, k: int) -> FairMetric:
+    try:
+        return face(seen, k)
+    except ValueError:
+        rank = _rank(seen)  # few tokens in few sentences differ in few directions
+        if not 0 < rank < k:
+            raise
+        return face(seen, rank)
 
 
 def _rank(seen: Variations) -> int:
@@ -300,21 +332,6 @@ def _rank(seen: Variations) -> int:
         squares += centred.T @ centred
     singular = np.sqrt(np.linalg.eigvalsh(squares).clip(min=0))
     return int((singular > 1e-6 * max(float(singular[-1]), largest)).sum())
-
-
-def _between(p: NDArray[np.float64], threshold: float) -> float:
-    """The middle between a threshold and the next score below: it flags the same texts, and misses none by a hair."""
-    below = p[p < threshold]
-    middle = threshold if len(below) == 0 else float(below.max() + threshold) / 2
-    return middle if len(below) and middle > below.max() else threshold
-
-
-def _best_fpr(codes: NDArray[Any], margin: NDArray[Any]) -> float:
-    """The share of negatives that the score flags at the threshold of its best balanced accuracy."""
-    from sklearn.metrics import roc_curve
-
-    fpr, tpr, _ = roc_curve(codes, margin, drop_intermediate=False)
-    return float(fpr[int(np.argmax(tpr - fpr))])
 
 
 def _log_odds(p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.counterfactuals.texts import as_texts
 from evenhand.text.encoder import SentenceEncoder
+from evenhand.text.shrink import Shrinkage
 from evenhand.variations import Variations
 
 __all__ = ["TextFeatures", "without_blind"]
@@ -39,11 +40,12 @@ class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scale = vectors.std(axis=0, dtype=np.float64)
         self.scale_ = np.where(scale < 1e-6, 1.0, scale).astype(np.float32)  # some encoders have a constant feature
         self.n_features_out_ = vectors.shape[1]
+        self.shrinkage_ = Shrinkage.none(vectors.shape[1])  # a TextClassifier learns one
         return self
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
         check_is_fitted(self, "mean_")
-        return self.scaled(self.vectors(X))
+        return self.shrinkage_(self.scaled(self.vectors(X)))
 
     def scaled(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors of the encoder on the learned scale: (..., d)."""

@@ -21,11 +21,15 @@ from evenhand.text.calibration import Calibration
 from evenhand.text.classifier import TextClassifier
 from evenhand.text.encoder import SentenceEncoder
 from evenhand.text.features import TextFeatures
+from evenhand.text.frames import FrameFeatures
+from evenhand.text.levels import Levels
+from evenhand.text.shrink import Shrinkage
 
 __all__ = ["FORMAT", "load_text", "save_text", "text_model_file"]
 
 FORMAT = "evenhand text model 1"
-_PARAMETERS = ["method", "rho", "eps", "k", "hidden", "steps", "batch_size", "lr", "max_accuracy_loss"] + [
+_PARAMETERS = ["method", "text", "rho", "eps", "k", "shrink", "hidden", "steps", "batch_size", "lr"] + [
+    "max_accuracy_loss",
     "validation_fraction",
     "random_state",
 ]
@@ -35,8 +39,6 @@ _TOKEN_OPTIONS = ["plurals", "everywhere", "insults", "neutral", "passage", "sam
 def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dict[str, Any] | None = None) -> None:
     """Write a fitted TextClassifier to one file, atomically. Its encoder must be a SentenceEncoder: others have no name
     by which they could be found again."""
-    if model.text is not None:
-        raise TypeError("a model of a text column beside other columns cannot be saved as one file yet; pickle it")
     encoder = model.features_.encoder_
     if not isinstance(encoder, SentenceEncoder):
         raise TypeError(
@@ -58,11 +60,18 @@ def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dic
             "threshold": model.threshold_,
             "calibration": [model.calibration_.slope, model.calibration_.shift],
             "layers": len(linear),
+            "because": model.chosen_because_,
+            "levels": [[one.name, list(one.groups), one.explained] for one in model.levels_],
         },
+        "columns": _columns(model.features_),
         "classes": model.classes_.tolist(),
         "metadata": metadata or {},
     }
     arrays = {"mean": model.features_.mean_, "scale": model.features_.scale_}
+    shrinkage = model.features_.shrinkage_
+    arrays |= {"shrunk": shrinkage.directions, "factors": shrinkage.factors}
+    for i, one in enumerate(model.levels_):
+        arrays |= {f"level_directions{i}": one.directions, f"levels{i}": one.levels}
     for i, layer in enumerate(linear):
         arrays |= {f"weight{i}": layer.weight.detach().numpy(), f"bias{i}": layer.bias.detach().numpy()}
     if model.fair_metric_ is not None:
@@ -90,11 +99,22 @@ def load_text(path: str | os.PathLike[str], encoder: SentenceEncoder | None = No
     model = TextClassifier(encoder, read_swaps(about["swaps"]), **parameters)
     model.classes_ = np.array(about["classes"])
     model.features_ = TextFeatures(encoder)
+    if (columns := about.get("columns")) is not None:
+        model.features_ = FrameFeatures(encoder, model.text)
+        model.features_.numbers_ = {name: tuple(measured) for name, measured in columns["numbers"]}
+        model.features_.kinds_ = dict(columns["kinds"])
     model.features_.encoder_ = encoder
     model.features_.mean_, model.features_.scale_ = arrays["mean"], arrays["scale"]
     model.features_.n_features_out_ = len(arrays["mean"])
+    shrunk = (arrays["shrunk"], arrays["factors"]) if "shrunk" in arrays else None  # older files have none
+    model.features_.shrinkage_ = Shrinkage.none(len(arrays["mean"])) if shrunk is None else Shrinkage(*shrunk)
     model.fair_metric_ = FairMetric(arrays["directions"]) if "directions" in arrays else None
     fitted = about["fitted"]
+    model.chosen_because_ = fitted.get("because", "")
+    model.levels_ = [
+        Levels(name, arrays[f"level_directions{i}"], tuple(groups), arrays[f"levels{i}"], explained)
+        for i, (name, groups, explained) in enumerate(fitted.get("levels", []))
+    ]
     model.rho_, model.blind_, model.choice_ = fitted["rho"], fitted["blind"], fitted["choice"]
     model.plain_, model.plain_fpr_, model.threshold_ = fitted["plain"], fitted["plain_fpr"], fitted["threshold"]
     model.calibration_ = Calibration(*fitted["calibration"])
@@ -110,6 +130,13 @@ def text_model_file(path: str | os.PathLike[str]) -> bool:
             return "about" in stored.files and json.loads(str(stored["about"])).get("format") == FORMAT
     except (OSError, ValueError, KeyError):
         return False
+
+
+def _columns(features: TextFeatures) -> dict[str, Any] | None:
+    """What was learned of the columns beside the text: pairs, because the name of a column may be a number."""
+    if not isinstance(features, FrameFeatures):
+        return None
+    return {"numbers": list(features.numbers_.items()), "kinds": list(features.kinds_.items())}
 
 
 def describe_swaps(swaps: Any) -> dict[str, Any] | None:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.text.features import Encoder, TextFeatures
 
 __all__ = ["FrameFeatures", "as_frame"]
 
+MOST_KINDS = 30  # of a column; rarer ones share a feature
+RARE_SCALE = 0.1  # a one-hot feature is divided by no less, or a rare kind would lie dozens of deviations away
+
 
 class FrameFeatures(TextFeatures):
-    """Frames to scaled vectors: the encoder's of the column `text`, then numbers (a missing one is the median) and
-    one-hot columns for everything else (a missing value is a category, an unknown one is none).
+    """Frames to scaled vectors: the encoder's of the column `text`, then numbers (a missing one is the median, others
+    are kept within the range of training) and one-hot columns for everything else (a missing value is a kind, an
+    unknown one is none). An empty cell in the column of texts is an empty text.
+
+    Fitted: `numbers_` (name -> median, low, high) and `kinds_` (name -> the kinds, None for the rare ones together).
     """
 
     def __init__(self, encoder: Encoder | str, text: Any) -> None:
@@ -31,34 +34,52 @@ class FrameFeatures(TextFeatures):
         return super().fit(X, y)
 
     def fit_columns(self, X: Any) -> Self:
-        """Learn medians and categories of the other columns, which are remembered by name."""
+        """Learn medians, ranges and kinds of the other columns, which are remembered by name."""
         frame = as_frame(X, self.text).drop(columns=self.text)
-        numeric = [name for name in frame if pd.api.types.is_numeric_dtype(frame[name].dtype)]
-        numeric = [name for name in numeric if not pd.api.types.is_bool_dtype(frame[name].dtype)]
-        others = [name for name in frame if name not in numeric]
-        one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, max_categories=100)
-        self.columns_ = ColumnTransformer(
-            [
-                ("numbers", SimpleImputer(strategy="median", keep_empty_features=True), numeric),
-                ("kinds", one_hot, others),
-            ]
-        )
-        self.columns_.fit(_plain(frame, others))
-        self.numeric_, self.others_ = numeric, others
+        self.numbers_: dict[Any, tuple[float, float, float]] = {}
+        self.kinds_: dict[Any, list[str | None]] = {}
+        for name in frame:
+            dtype = frame[name].dtype
+            if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+                values = _numbers(frame[name], name)
+                there = values[np.isfinite(values)]
+                measured = (np.median(there), there.min(), there.max()) if len(there) else (0.0, 0.0, 0.0)
+                self.numbers_[name] = (float(measured[0]), float(measured[1]), float(measured[2]))
+            else:
+                counts = _kinds(frame[name]).value_counts()
+                few = len(counts) <= MOST_KINDS
+                often = sorted(str(kind) for kind in counts.index[: MOST_KINDS if few else MOST_KINDS - 1])
+                self.kinds_[name] = [*often, *([] if few else [None])]
+        return self
+
+    def fit_vectors(self, vectors: NDArray[np.float32]) -> Self:
+        super().fit_vectors(vectors)
+        if count := sum(map(len, self.kinds_.values())):
+            self.scale_[-count:] = self.scale_[-count:].clip(min=RARE_SCALE)
         return self
 
     def vectors(self, X: Any) -> NDArray[np.float32]:
-        check_is_fitted(self, "columns_")
+        check_is_fitted(self, "kinds_")
         frame = as_frame(X, self.text)
-        lacking = [name for name in [*self.numeric_, *self.others_] if name not in frame.columns]
+        lacking = [name for name in [*self.numbers_, *self.kinds_] if name not in frame.columns]
         if lacking:
             raise ValueError(f"the table has no column {lacking[0]!r}, which the model was trained with")
-        beside = self.columns_.transform(_plain(frame[[*self.numeric_, *self.others_]], self.others_))
-        return np.hstack([super().vectors(frame[self.text]), np.asarray(beside, dtype=np.float32)])
+        beside = [np.empty((len(frame), 0))]
+        for name, (median, low, high) in self.numbers_.items():
+            values = _numbers(frame[name], name)
+            beside.append(np.clip(np.where(np.isnan(values), median, values), low, high)[:, None])
+        for name, kinds in self.kinds_.items():
+            said = _kinds(frame[name]).to_numpy()
+            one_hot = said[:, None] == np.array(kinds, dtype=object)
+            if kinds and kinds[-1] is None:
+                one_hot[:, -1] = ~one_hot.any(axis=1)
+            beside.append(one_hot)
+        return np.hstack([super().vectors(frame[self.text]), np.hstack(beside).astype(np.float32)])
 
 
 def as_frame(X: Any, text: Any) -> pd.DataFrame:
-    """A pandas frame of a frame (pandas, polars) or an Arrow table that has the column of texts."""
+    """A pandas frame of a frame (pandas, polars) or an Arrow table that has the column of texts; a missing text is
+    an empty one."""
     if hasattr(X, "to_pydict"):  # Arrow
         X = pd.DataFrame(X.to_pydict())
     elif hasattr(X, "to_dicts"):  # polars, without asking for Arrow
@@ -67,11 +88,25 @@ def as_frame(X: Any, text: Any) -> pd.DataFrame:
         raise TypeError(f"text={text!r} names a column, so X must be a table with it; got {type(X).__name__}")
     if text not in X.columns:
         raise ValueError(f"there is no column {text!r}; the table has {', '.join(map(str, X.columns[:12]))}")
-    return X
+    twice = X.columns[X.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"the table has two columns named {twice[0]!r}; rename one")
+    if X[text].isna().any():
+        X = X.copy()
+        X[text] = X[text].astype(object).where(X[text].notna(), "")
+    return cast(pd.DataFrame, X)
 
 
-def _plain(frame: pd.DataFrame, others: list[Any]) -> pd.DataFrame:
-    """Categories as strings: a frame that went through an array of objects must look like the one that came in."""
-    said = {name: frame[name].map(lambda value: "" if pd.isna(value) else str(value)).astype(object) for name in others}
-    numbers = {name: pd.to_numeric(frame[name]).astype(float) for name in frame if name not in said}
-    return pd.DataFrame(numbers | said, index=frame.index)
+def _numbers(column: pd.Series, name: Any) -> NDArray[np.float64]:
+    """Numbers with NaN where one is missing; infinite ones lie beyond every range and are cut to it."""
+    try:
+        return np.asarray(pd.to_numeric(column).astype(float).to_numpy(dtype=np.float64, na_value=np.nan))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"column {name!r} held numbers in training and holds something else now; mend it, or train again"
+        ) from None
+
+
+def _kinds(column: pd.Series) -> pd.Series:
+    """Kinds as strings: a frame that went through an array of objects must look like the one that came in."""
+    return column.map(lambda value: "" if pd.isna(value) else str(value)).astype(object)

@@ -13,6 +13,7 @@ import pandas as pd
 from evenhand.counterfactuals import TokenSwap
 from evenhand.tables.errors import TableError
 from evenhand.text import TextClassifier, load_text
+from evenhand.text.frames import FrameFeatures
 from evenhand.workflow.texts import changed_words
 
 __all__ = ["TextExplorer"]
@@ -56,7 +57,8 @@ class TextExplorer:
             raise TableError("write a text first")
         found = self._swaps()([text]).values if self.model.swaps is not None else np.empty((0, 1), dtype=object)
         versions = [str(version) for version in found[0][1:]] if len(found) else []
-        p = self.model.predict_proba([text, *versions])
+        beside = self._beside(person)
+        p = self.model.predict_proba(self._rows([text, *versions], beside))
         moves = 0.5 * np.abs(p - p[:1]).sum(axis=1)
         said = [self._said(each, text if i == 0 else versions[i - 1], text) for i, each in enumerate(p)]
         order = sorted(range(1, len(p)), key=lambda i: -moves[i])
@@ -66,7 +68,20 @@ class TextExplorer:
             "versions": [said[i] | {"moves_by": float(moves[i])} for i in order],
             "passage": whole != text,
             "left": self._left(text),
+            "beside": beside,
         }
+
+    def _beside(self, person: dict[str, Any]) -> dict[str, Any]:
+        """The columns beside the text: as given, otherwise the median or the first kind."""
+        features = self.model.features_
+        if not isinstance(features, FrameFeatures):
+            return {}
+        usual = {name: measured[0] for name, measured in features.numbers_.items()}
+        usual |= {name: kinds[0] for name, kinds in features.kinds_.items()}
+        return {str(name): person.get(str(name), value) for name, value in usual.items()}
+
+    def _rows(self, texts: list[str], beside: dict[str, Any]) -> Any:
+        return texts if self.model.text is None else pd.DataFrame({self.model.text: texts, **beside})
 
     def _swaps(self) -> Any:
         """All versions, also where training drew a few."""

@@ -6,7 +6,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.certify.certify import certify
-from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_categories, identity_tokens, names_in
+from evenhand.counterfactuals import GenderSwap, TokenSwap
 from evenhand.datasets import mentions
 from evenhand.dual.confidence import clopper_pearson_lower, clopper_pearson_upper
 from evenhand.error_rates import ErrorRates, auc, equal_error_rate, error_rates, flags_more
@@ -22,14 +21,19 @@ from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consisten
 from evenhand.output_distances import total_variation
 from evenhand.tables.read import TableError
 from evenhand.text import TextClassifier, without_blind
+from evenhand.text.levels import Levels, groups_of
 from evenhand.variations import Variations
+from evenhand.workflow.text_task import Beside, TextTask, swaps_named, text_task
 
 __all__ = [
+    "Beside",
     "TextRun",
     "TextTask",
     "certificate_of",
+    "certificates",
     "changed_words",
     "in_the_table",
+    "judge_task",
     "judge_texts",
     "named_worst",
     "swaps_named",
@@ -38,98 +42,6 @@ __all__ = [
 ]
 
 Say = Callable[[str], None]
-SAMPLE, PASSAGE = 8, 64  # versions of a text, and the words around its token: what encoding them costs
-
-
-@dataclass(frozen=True)
-class TextTask:
-    """Texts and labels, split into those that train and those that judge; y is 0 or 1, or a class number."""
-
-    texts: list[str]
-    y: NDArray[np.intp]
-    labels: list[str]
-    held_out: list[str]
-    y_held_out: NDArray[np.intp]
-    rows_held_out: NDArray[np.intp]  # their rows in the table, from 0
-    without_text: int  # rows that are left out
-    without_label: int
-
-    def part(self) -> tuple[list[str], NDArray[np.intp]]:
-        return self.held_out, self.y_held_out
-
-
-def swaps_named(name: str, texts: list[str] | None = None, every: bool = False) -> TokenSwap | GenderSwap:
-    """identity, categories, gender, names (gender with given names), or the path of a file with one token a line.
-
-    In a file, lines such as "faith: muslim, christian" are categories. every: all tokens instead of a few at random.
-    """
-    options: dict[str, Any] = {"passage": PASSAGE}
-    if name == "gender":
-        return GenderSwap(nouns=True)
-    if name == "names":
-        names = names_in(texts or [])
-        if not all(names):
-            raise TableError(
-                f"--swap names draws from the given names in the texts, of which {len(names[0])} male and "
-                f"{len(names[1])} female ones are known; use --swap gender, or GenderSwap(names=...) with lists"
-            )
-        return GenderSwap(nouns=True, names=names)
-    tokens: Any = {"identity": identity_tokens, "categories": identity_categories}.get(name, lambda: None)()
-    if tokens is None:
-        path = Path(name)
-        if not path.is_file():
-            raise TableError(
-                "--swap is identity, categories, gender, names, or a file with one token a line; "
-                f"there is no file {name}"
-            )
-        lines = [line.split("#")[0].strip() for line in path.read_text("utf-8").splitlines()]
-        lines = [line for line in lines if line]
-        if lines and all(":" in line for line in lines):
-            pairs = (line.split(":", 1) for line in lines)
-            tokens = {kind.strip(): [t.strip() for t in some.split(",") if t.strip()] for kind, some in pairs}
-        else:
-            tokens = lines
-    largest = max(map(len, tokens.values())) if isinstance(tokens, dict) else len(tokens)
-    return TokenSwap(tokens, sample=None if every or largest - 1 <= SAMPLE else SAMPLE, **options)
-
-
-def text_task(frame: pd.DataFrame, text: str, target: str, seed: int = 0, share: float = 0.3) -> TextTask:
-    """The columns of a table as a task; a share of every class is held out to judge."""
-    for name in (text, target):
-        if name not in frame.columns:
-            known = ", ".join(map(str, frame.columns[:12]))
-            raise TableError(f"there is no column {name!r}; the table has {known}")
-    said = frame[text].notna() & (frame[text].astype(str).str.strip() != "")
-    labelled = frame[target].notna()
-    there = np.flatnonzero((said & labelled).to_numpy())
-    texts = [str(value) for value in frame[text].iloc[there]]
-    labels, y = np.unique(frame[target].iloc[there].astype(str).to_numpy(), return_inverse=True)
-    if len(labels) < 2 or len(labels) > 200:
-        raise TableError(f"{target!r} must hold classes, between 2 and 200 of them; it holds {len(labels)}")
-    held = _held_out(texts, y, seed, share)
-    mine, theirs = np.flatnonzero(~held), np.flatnonzero(held)
-    return TextTask(
-        [texts[i] for i in mine],
-        y[mine],
-        [str(label) for label in labels],
-        [texts[i] for i in theirs],
-        y[theirs],
-        there[theirs],
-        int((~said).sum()),
-        int((said & ~labelled).sum()),
-    )
-
-
-def _held_out(texts: list[str], y: NDArray[np.intp], seed: int, share: float) -> NDArray[np.bool_]:
-    """Which texts judge: a share of every class, and a text that is there twice is never on both sides."""
-    first: dict[str, int] = {}
-    of = np.array([first.setdefault(text, row) for row, text in enumerate(texts)], dtype=np.intp)
-    rng = np.random.default_rng(seed)
-    held = np.zeros(len(y), dtype=bool)
-    for k in np.unique(y):
-        rows = rng.permutation(np.flatnonzero((y == k) & (of == np.arange(len(of)))))
-        held[rows[: round(share * len(rows))]] = True
-    return np.asarray(held[of])
 
 
 @dataclass(frozen=True)
@@ -144,7 +56,7 @@ class TextRun:
 def train_texts(
     task: TextTask,
     encoder: Any,
-    swaps: TokenSwap | GenderSwap,
+    swaps: TokenSwap | GenderSwap | None,
     say: Say,
     *,
     abuse: bool = False,
@@ -153,102 +65,141 @@ def train_texts(
     seed: int = 0,
     **options: Any,
 ) -> TextRun:
-    """A plain and a fair model, judged on the same held-out texts.
+    """A plain and a fair model, judged on the same held-out texts, or rows with texts.
 
-    abuse: the second class is abuse; the fair model also trains on `mentions` of the swap's tokens.
+    abuse: the second class is abuse; the fair model also trains on `mentions` of the swap's tokens. swaps: None where
+    sensitive columns alone say who may not be treated differently.
     """
     extra = None
     if abuse:
         if not isinstance(swaps, TokenSwap) or len(task.labels) != 2:
             raise TableError("--abuse needs two classes and a list of tokens; leave it out, or use --swap identity")
+        if task.table is not None:
+            raise TableError("--abuse adds texts that have no other columns; leave it out, or the columns")
         more = mentions(swaps.tokens, max(50, len(task.texts) // 20), seed=seed)
         extra = (more.texts, more.y)
-    models = {}
+    if swaps is None and not task.sensitive:
+        raise TableError("a swap or sensitive columns must say who may not be treated differently")
+    options |= {"rho": rho, "random_state": seed, "text": task.text if task.table is not None else None}
+    models: dict[str, TextClassifier] = {}
     for name, method in (("plain", "plain"), ("fair", "sensei")):
         say(f"training the {name} model on {len(task.texts):,} texts")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # blind versions: they are counted in the findings
-            model = TextClassifier(
-                encoder,
-                swaps,
-                method,
-                rho=rho,
-                mentions=extra if method != "plain" else None,
-                random_state=seed,
-                **options,
-            )
-            models[name] = model.fit(task.texts, task.y)
+            warnings.simplefilter("ignore", UserWarning)  # blind versions and the choice of rho: in the findings
+            model = TextClassifier(encoder, swaps, method, mentions=extra if method != "plain" else None, **options)
+            models[name] = model.fit(task.given, task.y, dict(task.sensitive) or None)
+    fair = models["fair"]
     say(f"judging both on {len(task.held_out):,} held-out texts")
-    texts, y = task.part()
-    versions = swaps(texts)
-    judged = {name: judge_texts(model, texts, y, versions, swaps) for name, model in models.items()}
+    versions = task.versions(swaps)
+    judged = {name: judge_task(model, task, versions, swaps, fair.levels_) for name, model in models.items()}
     rates = {name: found.pop("_rates") for name, found in judged.items()}
     worst = {name: in_the_table(found.pop("_worst"), task) for name, found in judged.items()}
-    fair = models["fair"]
     warning = ""
     if rates["plain"] is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warning = flags_more(rates["plain"], rates["fair"])
-    seen, blind = without_blind(versions.map(fair.features_.transform))
-    certificate = certificate_of(fair, seen, confidence) | {"worst": named_worst(worst["fair"])}
     findings = {
         "models": judged,
         "labels": task.labels,
-        "swap": repr(swaps),
+        "swap": "none" if swaps is None else repr(swaps),
         "texts": {"trained": len(task.texts), "held_out": len(task.held_out)}
         | {"without_text": task.without_text, "without_label": task.without_label},
-        "versions": {"texts": len(versions), "each": int(versions.values.shape[1]), "blind": blind},
+        "versions": {
+            "texts": 0 if versions is None else len(versions),
+            "each": 1 if versions is None else int(versions.values.shape[1]),
+            "blind": judged["fair"]["blind"],
+        },
+        "columns": None if task.schema is None else _columns(task, fair),
         "rho": fair.rho_,
         "choice": fair.choice_,
         "threshold": fair.threshold_,
-        "warning": warning,
-        "certificate": certificate,
+        "warning": " ".join(said for said in (warning, _sentence(fair.chosen_because_)) if said),
+        "certificate": certificates(fair, task, versions, confidence) | {"worst": named_worst(worst["fair"])},
     }
     return TextRun(fair, findings, worst["fair"])
 
 
-def judge_texts(
-    model: TextClassifier, texts: list[str], y: NDArray[np.intp], versions: Variations, swaps: Any
+def _sentence(said: str) -> str:
+    return f"{said[0].upper()}{said[1:]}." if said else ""
+
+
+def _columns(task: TextTask, model: TextClassifier) -> dict[str, Any]:
+    """Which columns the model sees, which it does not and why, and how well it could tell the sensitive ones."""
+    assert task.schema is not None
+    told = {one.name: {"explained": one.explained, "groups": list(one.groups)} for one in model.levels_}
+    return {
+        "used": [{"name": c.name, "kind": c.kind, "note": c.note} for c in task.schema.used],
+        "left_out": {c.name: c.note for c in task.schema.columns if c.kind in ("dropped", "date")},
+        "sensitive": {name: told.get(name) for name in task.schema.sensitive},
+    }
+
+
+def judge_task(
+    model: TextClassifier, task: TextTask, versions: Variations | None, swaps: Any, levels: list[Levels]
 ) -> dict[str, Any]:
-    """The scores of a model on held-out texts and their versions; blind versions do not count as consistent."""
-    predicted = np.searchsorted(model.classes_, model.predict(texts))
-    found: dict[str, Any] = {"balanced_accuracy": balanced_accuracy(y, predicted)}
-    two = len(model.classes_) == 2
-    p = versions.map(model.predict_proba)
-    vectors = versions.map(model.features_.transform)
-    _, blind = without_blind(vectors)
-    kept = (np.asarray(vectors.values) != vectors.values[:, :1]).reshape(len(p), -1).any(axis=1)
-    p = Variations(p.values[kept], p.rows[kept])
-    said = versions.values[kept]
-    decided = (p.values[:, :, 1] >= model.threshold_) if two else p.values.argmax(axis=2)
-    if len(p):
-        distance = 0.5 * np.abs(p.values - p.values[:, :1]).sum(axis=-1)
-        at = distance.argmax(axis=1)
-        row = np.arange(len(p))
-        found |= {
+    """The scores of a model on the held-out part, by group and with what gives a sensitive attribute away changed."""
+    y = task.y_held_out if task.labels and len(task.y_held_out) else None
+    found = judge_texts(model, task.judging, y, versions, swaps)
+    if not task.sensitive_held_out and not levels:
+        return found
+    predicted = np.searchsorted(model.classes_, model.predict(task.judging))
+    features = model.features_
+    scaled = features.scaled(features.vectors(task.judging))
+    found["levels"] = {}
+    for one in levels:
+        moved = one.versions(scaled)
+        p = moved.map(lambda x: model.calibration_.probabilities(model._logits(features.shrinkage_(x)))).values
+        decided = p[:, :, 1] >= model.threshold_ if len(model.classes_) == 2 else p.argmax(axis=2)
+        distance = 0.5 * np.abs(p - p[:, :1]).sum(axis=-1)
+        found["levels"][one.name] = {
             "consistency": prediction_consistency(decided.astype(int)),
-            "ctf": ctf_std(p.values[:, :, 1]) if two else float(distance.max(axis=1).mean()),
             "worst_move": float(distance.max(axis=1).mean()),
         }
-        shown = 1 if two else None
-        worst = pd.DataFrame(
-            {
-                "row": p.rows,
-                "text": said[:, 0],
-                "worst_version": said[row, at],
-                "probability": p.values[:, 0, 1] if shown else p.values[:, 0].max(axis=-1),
-                "probability_of_worst": p.values[row, at, 1] if shown else p.values[row, at].max(axis=-1),
-                "moves_by": distance[row, at],
-                "decision_changes": decided[row, at] != decided[:, 0],
-            }
-        ).sort_values("moves_by", ascending=False, kind="stable")
-    else:
-        worst = pd.DataFrame(columns=["row", "text", "worst_version", "moves_by"])
-    found |= {"blind": blind, "_worst": worst, "_rates": None}
-    if two:
+    found["groups"] = {
+        name: _groups(y, predicted, groups_of(values, task.sensitive.get(name, values)), len(model.classes_) == 2)
+        for name, values in task.sensitive_held_out.items()
+    }
+    return found
+
+
+def _groups(y: NDArray[np.intp] | None, predicted: NDArray[np.intp], groups: NDArray[Any], two: bool) -> list[Any]:
+    """Rates by group: of two classes how many get the second one, and the errors; of more, how many are right."""
+    out = []
+    for group in np.unique(groups.astype(str)):
+        mine = groups.astype(str) == group
+        row: dict[str, Any] = {"group": str(group), "n": int(mine.sum())}
+        row |= _share("selected", predicted[mine] == 1) if two else {}
+        if y is not None and two:
+            row |= _share("false_positive", predicted[mine & (y == 0)] == 1)
+            row |= _share("false_negative", predicted[mine & (y == 1)] == 0)
+        elif y is not None:
+            row |= _share("right", predicted[mine] == y[mine])
+        out.append(row)
+    return out
+
+
+def _share(name: str, hits: NDArray[np.bool_]) -> dict[str, Any]:
+    """A share with its 95 % interval; None where nobody is there to have one."""
+    count, n = int(hits.sum()), len(hits)
+    interval = None if n == 0 else [clopper_pearson_lower(count, n, 0.025), clopper_pearson_upper(count, n, 0.025)]
+    return {name: None if n == 0 else count / n, f"{name}_interval": interval}
+
+
+def judge_texts(
+    model: TextClassifier, texts: Any, y: NDArray[np.intp] | None, versions: Variations | None, swaps: Any
+) -> dict[str, Any]:
+    """The scores of a model on held-out texts (or rows with texts) and their versions; blind versions do not count as
+    consistent. y: None where nobody knows what would be right."""
+    predicted = np.searchsorted(model.classes_, model.predict(texts))
+    two = len(model.classes_) == 2
+    found = _versions_found(model, versions, two)
+    if y is not None:
+        found = {"balanced_accuracy": balanced_accuracy(y, predicted)} | found
+    if two and y is not None:
+        said = texts if model.text is None else texts[model.text].tolist()
         score = model.predict_proba(texts)[:, 1]
-        mentioned = swaps.mentioned(texts) if hasattr(swaps, "mentioned") else []
+        mentioned = swaps.mentioned(said) if hasattr(swaps, "mentioned") else []
         terms = sorted({token for some in mentioned for token in some})
         rates = error_rates(y, predicted, {t: np.array([t in some for some in mentioned]) for t in terms})
         found |= {
@@ -264,12 +215,85 @@ def judge_texts(
     return found
 
 
-def certificate_of(model: TextClassifier, vectors: Variations, confidence: float) -> dict[str, Any]:
-    """The exact certificate over the versions of held-out texts, as a sentence; or why there is none."""
+def _versions_found(model: TextClassifier, versions: Variations | None, two: bool) -> dict[str, Any]:
+    """How the versions of a text are treated, and the worst of each."""
+    none = pd.DataFrame(columns=["row", "text", "worst_version", "moves_by"])
+    found: dict[str, Any] = {"blind": 0, "_worst": none, "_rates": None}
+    if versions is None or len(versions) == 0:
+        return found
+    p = versions.map(model.predict_proba)
+    vectors = versions.map(model.features_.transform)
+    _, blind = without_blind(vectors)
+    kept = (np.asarray(vectors.values) != vectors.values[:, :1]).reshape(len(p), -1).any(axis=1)
+    p = Variations(p.values[kept], p.rows[kept])
+    said = versions.values[kept]
+    if versions.columns is not None:
+        said = said[:, :, versions.columns.index(model.text)]
+    found["blind"] = blind
+    if len(p) == 0:
+        return found
+    decided = (p.values[:, :, 1] >= model.threshold_) if two else p.values.argmax(axis=2)
+    distance = 0.5 * np.abs(p.values - p.values[:, :1]).sum(axis=-1)
+    at = distance.argmax(axis=1)
+    row = np.arange(len(p))
+    found |= {
+        "consistency": prediction_consistency(decided.astype(int)),
+        "ctf": ctf_std(p.values[:, :, 1]) if two else float(distance.max(axis=1).mean()),
+        "worst_move": float(distance.max(axis=1).mean()),
+    }
+    found["_worst"] = pd.DataFrame(
+        {
+            "row": p.rows,
+            "text": said[:, 0],
+            "worst_version": said[row, at],
+            "probability": p.values[:, 0, 1] if two else p.values[:, 0].max(axis=-1),
+            "probability_of_worst": p.values[row, at, 1] if two else p.values[row, at].max(axis=-1),
+            "moves_by": distance[row, at],
+            "decision_changes": decided[row, at] != decided[:, 0],
+        }
+    ).sort_values("moves_by", ascending=False, kind="stable")
+    return found
+
+
+def certificates(
+    model: TextClassifier, task: TextTask, versions: Variations | None, confidence: float
+) -> dict[str, Any]:
+    """The certificate over the versions of the texts and, in `attributes`, one for each sensitive attribute; without a
+    swap the first of these is the certificate."""
+    attributes = {}
+    for one in model.levels_:
+        features = model.features_
+        moved = one.versions(features.scaled(features.vectors(task.judging)))
+        moved = Variations(features.shrinkage_(moved.values), moved.rows)
+        what = (
+            f"setting what gives {one.name} away to the mean of each of its {len(one.groups)} groups moves a row's "
+            "probabilities"
+        )
+        attributes[one.name] = certificate_of(model, moved, confidence, what, "rows")
+    if versions is not None:
+        seen, _ = without_blind(versions.map(model.features_.transform))
+        return certificate_of(model, seen, confidence) | {"attributes": attributes}
+    if not attributes:
+        why = "nothing in text or columns tells the sensitive columns better than chance, so there are no versions"
+        return {"refused": why, "attributes": {}}
+    first = next(iter(attributes))
+    return attributes[first] | {"attributes": {k: v for k, v in attributes.items() if k != first}}
+
+
+def certificate_of(
+    model: TextClassifier,
+    vectors: Variations,
+    confidence: float,
+    what: str = "",
+    rows: str = "texts that have versions",
+) -> dict[str, Any]:
+    """The exact certificate over versions of held-out rows, as a sentence; or why there is none."""
     if len(vectors) < 25:
         return {"refused": f"only {len(vectors)} held-out texts have versions; a certificate needs 25 or more"}
     found = certify(model.net_, vectors, eps=0.0, confidence=confidence, output_distance=total_variation)
     m = vectors.values.shape[1]
+    other = "the other version" if m == 2 else f"the worst of the {m - 1} other versions"
+    what = what or f"{other} of a text moves its probabilities"
     return {
         "lower": found.lower,
         "upper": found.upper,
@@ -277,10 +301,9 @@ def certificate_of(model: TextClassifier, vectors: Variations, confidence: float
         "n": found.n,
         "confidence": confidence,
         "statement": (
-            f"With {confidence:.0%} confidence, the worst of the {m - 1} other versions of a text moves its "
-            f"probabilities by between {found.lower:.3f} and {found.upper:.3f} on average (total variation, before "
-            f"calibration; exact over these versions and over nothing else; {found.n:,} held-out texts that have "
-            f"versions, mean {found.r_low:.3f})."
+            f"With {confidence:.0%} confidence, {what} by between {found.lower:.3f} and {found.upper:.3f} on average "
+            f"(total variation, before calibration; exact over these versions and over nothing else; {found.n:,} "
+            f"held-out {rows}, mean {found.r_low:.3f})."
         ),
     }
 

@@ -77,12 +77,6 @@ def test_mistakes(table, message):
         table.read()
 
 
-def test_where_only_a_file_will_do():
-    assert Table("a.csv").file("a text model is judged on a file") == "a.csv"
-    with pytest.raises(UserError, match="judged on a file: give DATA"):
-        Table().file("a text model is judged on a file")
-
-
 @pytest.mark.parametrize(
     ("text", "kept"),
     [

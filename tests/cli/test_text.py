@@ -87,3 +87,47 @@ def test_report_of_a_run_on_texts_is_written_again(tmp_path, invoke):
     page = (run / "report.html").read_text(encoding="utf-8")
     assert page.count("N/A") == 1
     assert "0.750" in page
+
+
+@pytest.mark.slow
+@needs_encoder
+def test_a_text_beside_columns(tmp_path, invoke, monkeypatch):
+    monkeypatch.setenv("EVENHAND_CACHE", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    good, woman = rng.random(160) < 0.5, rng.random(160) < 0.5
+    texts = [
+        f"{'She' if w else 'He'} {'leads' if g else 'left'} team {i}." for i, (g, w) in enumerate(zip(good, woman))
+    ]
+    table = pd.DataFrame({"letter": texts, "years": rng.normal(size=160) + good, "role": rng.choice(["a", "b"], 160)})
+    table = table.assign(sex=np.where(woman, "f", "m"), id=range(160), hired=good.astype(int))
+    table.loc[[3, 4], ["letter", "years"]] = None
+    path, other, run = tmp_path / "people.csv", tmp_path / "other.csv", tmp_path / "run"
+    table.to_csv(path, index=False)
+    table.assign(letter=table["letter"] + " Truly.", years=1e9).drop(columns=["id", "sex"]).to_csv(other, index=False)
+    args = ["train", path, "--text", "letter", "--target", "hired", "--sensitive", "sex", "--swap", "gender"]
+    done = invoke(*args, "--out", run, "--rho", "0.3", "--steps", "100", "--hidden", "50")
+    assert done.exit_code == 0, done.stderr
+    assert "columns beside the text that the model sees: years (number), role (binary)" in done.stderr
+    assert "column 'id' is left out" in done.stderr
+    assert "2 rows have no text; it counts as empty" in done.stderr
+    assert "setting what gives sex away" in done.stdout
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "By sex" in page
+    assert "years (number)" in page
+    predicted = json.loads(invoke("predict", run / "model.text", other, "--json").stdout)
+    assert len(predicted) == 160
+    assert np.isfinite([row["probability of 1"] for row in predicted]).all()
+    assert invoke("audit", run / "model.text", other).exit_code == 0
+    assert invoke("certify", run / "model.text", other, "--delta", "0.99").exit_code == 0
+    assert invoke("certify", run / "model.text", other, "--delta", "0").exit_code == 1
+    seen = invoke("certify", run / "model.text", path)
+    assert seen.exit_code == 2
+    assert "rows that the model was trained or chosen on" in seen.stderr
+    assert invoke("report", run).exit_code == 0
+
+
+def test_options_that_are_not_for_texts_are_refused(comments, tmp_path, invoke):
+    for option in ("--see-sensitive", "--regression"):
+        done = invoke("train", comments, "--text", "comment", "--target", "toxic", option, "--out", tmp_path / "r")
+        assert done.exit_code == 2
+        assert f"{option} is not for texts" in done.stderr

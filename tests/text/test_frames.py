@@ -98,8 +98,12 @@ def test_what_is_wrong_is_said(fitted, tmp_path):
         model.predict(FRAME[["comment", "channel", "new"]])
     with pytest.raises(TypeError, match="X must be a table with it; got list"):
         model.predict(["a text"])
-    with pytest.raises(TypeError, match="cannot be saved as one file yet; pickle it"):
+    with pytest.raises(TypeError, match="the encoder is a function, which cannot be saved by name"):
         save_text(model, tmp_path / "m.text")
+    with pytest.raises(ValueError, match="'age' held numbers in training and holds something else now"):
+        model.predict(FRAME.assign(age="old"))
+    with pytest.raises(ValueError, match="two columns named 'age'"):
+        model.predict(pd.concat([FRAME, FRAME[["age"]]], axis=1))
     with pytest.raises(ValueError, match="mentions are texts without other columns"):
         TextClassifier(embed, SWAP, mentions=(["a"], [1]), **SMALL).fit(FRAME, Y)
     with pytest.raises(ValueError, match="there is no column 'other' of texts"):

@@ -9,7 +9,7 @@ from evenhand.counterfactuals import GenderSwap, TokenSwap
 from evenhand.datasets import templates
 from evenhand.tables.read import TableError
 from evenhand.workflow.folder import plain
-from evenhand.workflow.texts import swaps_named, text_task, train_texts
+from evenhand.workflow.texts import Beside, swaps_named, text_task, train_texts
 
 COUNTS = HashingVectorizer(n_features=96, norm="l2")
 COMMENTS = templates(400, seed=0)
@@ -136,3 +136,46 @@ def test_the_worst_version_is_named_by_its_row_of_the_table(run):
 def test_names_need_names_in_the_texts():
     with pytest.raises(TableError, match="0 male and 1 female ones are known; use --swap gender"):
         swaps_named("names", ["Anna sings."])
+
+
+LETTERS = pd.DataFrame(
+    {
+        "letter": [f"{who} {'leads' if good else 'missed'} the team {i % 9}." for i, (who, good) in enumerate(
+            (("She", "He")[i % 2], i % 3 > 0) for i in range(300))],
+        "years": np.random.default_rng(0).normal(size=300) + np.arange(300) % 3,
+        "sex": ["f", "m"] * 150,
+        "hired": [int(i % 3 > 0 and (i % 2 == 1 or i % 7 > 3)) for i in range(300)],
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("swap", [None, GenderSwap()])
+def test_a_text_beside_columns_is_one_model_and_sensitive_columns_judge(swap):
+    task = text_task(LETTERS, "letter", "hired", beside=Beside(sensitive=["sex"]))
+    found = train_texts(task, embed, swap, lambda _: None, rho=1.0, hidden=(20,), steps=80, k=4, lr=3e-3)
+    models = found.findings["models"]
+    assert found.model.text == "letter"
+    assert [c["name"] for c in found.findings["columns"]["used"]] == ["years"]
+    assert found.findings["columns"]["sensitive"]["sex"]["explained"] > 0.3  # She and He tell it
+    assert models["fair"]["levels"]["sex"]["worst_move"] < models["plain"]["levels"]["sex"]["worst_move"]
+    rows = models["fair"]["groups"]["sex"]
+    assert [row["group"] for row in rows] == ["f", "m"]
+    predicted = found.model.predict(task.judging)
+    women = task.sensitive_held_out["sex"] == "f"
+    assert rows[0]["n"] == women.sum()
+    assert rows[0]["selected"] == pytest.approx(predicted[women].mean())
+    wrongly = women & (task.y_held_out == 0)
+    assert rows[0]["false_positive"] == pytest.approx(predicted[wrongly].mean())
+    certificate = found.findings["certificate"]
+    assert ("setting what gives sex away" in certificate["statement"]) == (swap is None)
+    assert list(certificate["attributes"]) == ([] if swap is None else ["sex"])
+    assert (len(found.worst) > 0) == (swap is not None)
+    json.dumps(plain(found.findings), allow_nan=False)
+
+
+def test_what_does_not_go_together():
+    task = text_task(LETTERS, "letter", "hired", beside=Beside())
+    with pytest.raises(TableError, match="a swap or sensitive columns must say"):
+        train_texts(task, embed, None, print)
+    with pytest.raises(TableError, match="adds texts that have no other columns"):
+        train_texts(task, embed, TokenSwap(TOKENS), print, abuse=True)

@@ -1,0 +1,111 @@
+"""What validation texts decide: which rows they are, which weight of fairness is taken, where the threshold lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.error_rates import auc
+
+__all__ = ["best_fpr", "between", "choose", "one_against_rest", "split", "weights"]
+
+Codes = NDArray[np.intp]
+FEW = 20  # validation texts of a class below which a small loss cannot be told from chance
+MOST = 25  # tolerances that may be lost where no fair model keeps within one
+COMPARED = 10  # texts with versions from which on the plain model may be taken for the most consistent one
+
+
+def split(codes: Codes, share: float, seed: int, texts: list[str] | None = None) -> tuple[Codes, Codes]:
+    """Row numbers to train on and to validate on; of every class the same share, at least one text each.
+
+    A text that is there several times is on one side only, as long as its class has another.
+    """
+    rng = np.random.default_rng(seed)
+    first: dict[str, int] = {}
+    of = np.arange(len(codes)) if texts is None else np.array([first.setdefault(t, i) for i, t in enumerate(texts)])
+    validates = np.zeros(len(codes), dtype=bool)
+    alone: list[Codes] = []  # classes of one text only, many times
+    for k in np.unique(codes):
+        mine = np.flatnonzero(codes == k)
+        if len(mine) < 2:
+            raise ValueError("every class needs two texts or more: one to train on and one to validate on")
+        own = mine[of[mine] == mine]
+        if len(own) < 2:
+            own, alone = mine, [*alone, mine]
+        rows = rng.permutation(own)
+        validates[rows[: min(max(1, round(share * len(rows))), len(rows) - 1)]] = True
+    apart = validates.copy()
+    validates = validates[of]
+    for mine in alone:
+        validates[mine] = apart[mine]
+    return np.flatnonzero(~validates), np.flatnonzero(validates)
+
+
+def weights(two: Sequence[float], classes: int) -> tuple[float, ...]:
+    """The weights of fairness to try with so many classes, from those for two.
+
+    d_Y is a mean over the classes, of which a version moves few: the same weight does less the more there are. The
+    power is measured: .1 does for two classes what 10 does for 28.
+
+    >>> weights((0.1, 0.3), 2), [round(rho) for rho in weights((0.1, 0.3), 28)]
+    ((0.1, 0.3), [10, 30])
+    """
+    return tuple(float(f"{rho * (classes / 2) ** 1.75:.3g}") for rho in two)
+
+
+def choose(
+    tried: Sequence[Mapping[str, float]], plain: Mapping[str, float], tolerance: float, codes: Codes, compared: int
+) -> tuple[int | None, str]:
+    """Which of the tried weights is taken, None for the plain model; and what has to be said about it.
+
+    tried, plain: `skill`, `auc` and `ctf` on validation texts. Taken is the lowest CTF score among those that lose no
+    more than the tolerance of either skill; the plain model competes where enough texts are compared. If none does, the
+    one that loses least, as long as that is no more than MOST tolerances or what chance explains, two standard errors;
+    otherwise the plain model. Where a label was given by prejudice no fair model keeps within a small tolerance, hence
+    MOST.
+    """
+    smallest = int(np.bincount(codes).min())
+    said = ""
+    if smallest < FEW:
+        said = (
+            f"the smallest class has {smallest} validation texts, too few to tell a loss of {tolerance:g} from chance: "
+            "look at held-out texts before you rely on the weight that was chosen"
+        )
+
+    def loss(row: Mapping[str, float]) -> float:
+        return max(plain["skill"] - row["skill"], plain["auc"] - row["auc"])
+
+    allowed = [i for i, row in enumerate(tried) if loss(row) <= tolerance]
+    if allowed:
+        best = min(allowed, key=lambda i: (tried[i]["ctf"], tried[i]["rho"]))
+        if compared >= COMPARED and plain["ctf"] < tried[best]["ctf"]:
+            return None, "the plain model is the most consistent on validation texts; it is kept"
+        return best, said
+    least = min(range(len(tried)), key=lambda i: loss(tried[i]))
+    lost = f"every weight of fairness that was tried loses more than {tolerance:g} on validation texts"
+    chance = 2 * np.sqrt(plain["skill"] * (1 - plain["skill"]) / smallest)
+    if loss(tried[least]) <= max(MOST * tolerance, chance):
+        return least, f"{lost}; the one that loses least was taken ({loss(tried[least]):.3g})"
+    return None, f"{lost}, the least {loss(tried[least]):.3g}; the plain model is kept. Give rho to have a fair one"
+
+
+def one_against_rest(codes: Codes, scores: NDArray[np.float64]) -> float:
+    """The mean over the classes of the AUC of each against all others; (n,), (n, K)."""
+    return float(np.mean([auc(codes == k, scores[:, k]) for k in np.unique(codes)]))
+
+
+def between(p: NDArray[np.float64], threshold: float) -> float:
+    """The middle between a threshold and the next score below: it flags the same texts, and misses none by a hair."""
+    below = p[p < threshold]
+    middle = threshold if len(below) == 0 else float(below.max() + threshold) / 2
+    return middle if len(below) and middle > below.max() else threshold
+
+
+def best_fpr(codes: Codes, margin: NDArray[np.float64]) -> float:
+    """The share of negatives that the score flags at the threshold of its best balanced accuracy."""
+    from sklearn.metrics import roc_curve
+
+    fpr, tpr, _ = roc_curve(codes, margin, drop_intermediate=False)
+    return float(fpr[int(np.argmax(tpr - fpr))])

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from evenhand.text.validation import between, choose, one_against_rest, split, weights
+
+CODES = np.repeat([0, 1], 100)
+PLAIN = {"skill": 0.9, "auc": 0.9, "ctf": 0.1}
+
+
+def row(rho, skill, ctf, auc=None):
+    return {"rho": rho, "skill": skill, "auc": skill if auc is None else auc, "ctf": ctf}
+
+
+@pytest.mark.parametrize(
+    ("tried", "taken", "said"),
+    [
+        ([row(0.1, 0.9, 0.05), row(0.3, 0.899, 0.04), row(1, 0.85, 0.01)], 1, ""),
+        ([row(0.1, 0.9, 0.05, auc=0.8), row(0.3, 0.899, 0.06)], 1, ""),  # both skills count
+        ([row(0.1, 0.88, 0.05), row(0.3, 0.87, 0.01)], 0, "the one that loses least was taken (0.02)"),
+        ([row(0.1, 0.7, 0.05), row(0.3, 0.6, 0.01)], None, "the plain model is kept"),
+        ([row(0.1, 0.9, 0.2)], None, "the plain model is the most consistent"),
+    ],
+)
+def test_the_rule(tried, taken, said):
+    found, words = choose(tried, PLAIN, 0.002, CODES, compared=50)
+    assert found == taken
+    assert said in words
+    assert bool(said) == bool(words)
+
+
+def test_what_it_cannot_judge_is_said():
+    few = np.repeat([0, 1, 2], [30, 30, 5])
+    assert "5 validation texts" in choose([row(1, 0.9, 0.05)], PLAIN, 0.002, few, compared=50)[1]
+    assert choose([row(1, 0.65, 0.05)], PLAIN, 0.002, few, compared=50)[0] == 0  # 2 sqrt(.9 * .1 / 5) = .27
+    assert choose([row(1, 0.62, 0.05)], PLAIN, 0.002, few, compared=50)[0] is None
+    assert choose([row(1, 0.9, 0.2)], PLAIN, 0.002, few, compared=5)[0] == 0  # too few to call the plain one better
+
+
+def test_weights_grow_with_the_classes_without_a_jump():
+    assert weights((0.1,), 2) == (0.1,)
+    values = [weights((0.1,), k)[0] for k in (2, 3, 5, 28)]
+    assert values == sorted(values)
+    assert values[1] < 0.3
+    assert values[3] == pytest.approx(10, rel=0.1)
+
+
+def test_one_against_rest():
+    codes = np.array([0, 1, 2, 0, 1, 2])
+    assert one_against_rest(codes, np.eye(3)[codes]) == 1.0
+    assert one_against_rest(codes, np.ones((6, 3))) == 0.5
+
+
+def test_split_and_between_keep_their_promises():
+    fit, held = split(CODES, 0.25, 0)
+    assert sorted([*fit, *held]) == list(range(200))
+    assert np.bincount(CODES[held]).tolist() == [25, 25]
+    assert between(np.array([0.2, 0.6]), 0.6) == pytest.approx(0.4)
