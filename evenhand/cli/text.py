@@ -149,6 +149,7 @@ def show(findings: dict[str, Any]) -> None:
     """The result in a few lines."""
     keys = [("balanced_accuracy", "bal. acc."), ("auc", "AUC"), ("false_positive_rate", "flagged"), ("fped", "FPED")]
     keys += [("consistency", "consistent"), ("ctf", "CTF")]
+    keys = [(key, k) for key, k in keys if any(m.get(key) is not None for m in findings["models"].values())]
     rows = [
         [name, *("" if model.get(key) is None else f"{model[key]:.3f}" for key, _ in keys)]
         for name, model in findings["models"].items()

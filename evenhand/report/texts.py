@@ -32,12 +32,6 @@ _SCORES = [
     ("ctf", "CTF score"),
     ("worst_move", "mean move of the worst version"),
 ]
-_SHARES = {
-    "selected": "get the second class",
-    "false_positive": "wrongly",
-    "false_negative": "wrongly not",
-    "right": "right",
-}
 
 
 def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]], made_by: Mapping[str, Any]) -> str:
@@ -63,13 +57,19 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
     if findings["warning"]:
         parts.append(f"<p class='warning'>{_said(findings['warning'])}</p>")
     head = ["", *(_said(name) for name in models)]
+    labels = [str(label) for label in findings.get("labels", [])]
+    if columns is not None and len(labels) == 2:  # not about abuse: in the words of the table
+        named = {"false_positive_rate": f"{labels[0]} taken for {labels[1]}"}
+        named["false_negative_rate"] = f"{labels[1]} taken for {labels[0]}"
+    else:
+        named = {}
     rows = [
-        [label, *(_number(model.get(key)) for model in models.values())]
+        [_said(named.get(key, label)), *(_number(model.get(key)) for model in models.values())]
         for key, label in _SCORES
         if any(model.get(key) is not None for model in models.values())
     ]
     parts += ["<h2>Both models on held-out texts</h2>", _table(head, rows)]
-    parts += _attributes(models)
+    parts += _attributes(models, labels)
     certificate = findings["certificate"]
     parts.append("<h2>Certificate</h2>")
     for one in (certificate, *certificate.get("attributes", {}).values()):
@@ -112,8 +112,12 @@ def _columns(columns: Mapping[str, Any]) -> str:
     return "".join(parts) + "</p>"
 
 
-def _attributes(models: Mapping[str, Any]) -> list[str]:
+def _attributes(models: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
     """How groups of the sensitive columns fare with each model."""
+    shares = {"right": "decided rightly"}
+    if len(labels) == 2:
+        shares = {"selected": f"get {labels[1]}", "false_positive": f"wrongly {labels[1]}"}
+        shares["false_negative"] = f"wrongly {labels[0]}"
     parts = []
     first = next(iter(models.values()))
     for name, rows in first.get("groups", {}).items():
@@ -128,8 +132,8 @@ def _attributes(models: Mapping[str, Any]) -> list[str]:
                 f"<p>Rows that are decided alike when what gives {_said(name)} away is set to the mean of each of its "
                 f"groups: {', '.join(alike)}.</p>"
             )
-        kinds = [key for key in _SHARES if any(key in row for row in rows)]
-        head = ["", "rows", *(f"{_said(model)}: {_SHARES[key]}" for key in kinds for model in models)]
+        kinds = [key for key in shares if any(key in row for row in rows)]
+        head = ["", "rows", *(f"{_said(model)}: {_said(shares[key])}" for key in kinds for model in models)]
         lines = []
         for i, row in enumerate(rows):
             cells = [_rate(found["groups"][name][i], key) for key in kinds for found in models.values()]

@@ -130,7 +130,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         valid = [versions.select(held), *(levels.versions(scaled[held]) for levels in self.levels_)]
         self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
         if self.method != "plain":
-            self.features_.shrinkage_ = Shrinkage.learned(versions.select(fit), scaled[fit], self.shrink)
+            every = [versions.select(fit), *(levels.versions(scaled[fit]) for levels in self.levels_)]
+            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], self.shrink)
         shrunk = self.features_.shrinkage_
         x, seen = shrunk(scaled), _with(shrunk, versions.select(fit))
         valid = [_with(shrunk, some) for some in valid]

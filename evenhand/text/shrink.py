@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,19 +35,21 @@ class Shrinkage:
         return cls(np.zeros((d, 0), np.float32), np.zeros(0, np.float32))
 
     @classmethod
-    def learned(cls, versions: Variations, x: NDArray[Any], strength: float) -> Shrinkage:
-        """From vectors of versions (g, m, d) and of texts (n, d)."""
+    def learned(cls, versions: Sequence[Variations], x: NDArray[Any], strength: float) -> Shrinkage:
+        """From vectors of versions (g, m, d), of one kind or several, and of texts (n, d)."""
         d = x.shape[1]
-        values = np.asarray(versions.values)
-        if len(values) == 0 or strength == 0:
+        every = [np.asarray(some.values) for some in versions if len(some)]
+        if not every or strength == 0:
             return cls.none(d)
         squares = np.zeros((d, d))
-        for some in np.array_split(values, max(1, values.size // (1 << 22))):  # wide copies of all would fill memory
-            part = some.astype(np.float64)
-            away = (part - part.mean(axis=1, keepdims=True)).reshape(-1, d)
-            squares += away.T @ away
-        variance, directions = np.linalg.eigh(squares / (values.shape[0] * values.shape[1]))
-        between = np.einsum("nd,nd->d", along := (x - x.mean(axis=0)).astype(np.float64) @ directions, along) / len(x)
+        for values in every:
+            for some in np.array_split(values, max(1, values.size // (1 << 22))):  # a copy of all would fill memory
+                part = some.astype(np.float64)
+                away = (part - part.mean(axis=1, keepdims=True)).reshape(-1, d)
+                squares += away.T @ away / (values.shape[0] * values.shape[1])
+        variance, directions = np.linalg.eigh(squares)
+        along = (x - x.mean(axis=0)).astype(np.float64) @ directions
+        between = np.einsum("nd,nd->d", along, along) / len(x)
         ratio = variance.clip(min=0) / between.clip(min=1e-9)
         factors = 1 / np.sqrt(1 + strength * ratio)
         kept = factors < 1 - LEAST

@@ -85,7 +85,8 @@ def choose(
         return best, said
     least = min(range(len(tried)), key=lambda i: loss(tried[i]))
     lost = f"every weight of fairness that was tried loses more than {tolerance:g} on validation texts"
-    chance = 2 * np.sqrt(plain["skill"] * (1 - plain["skill"]) / smallest)
+    share = (plain["skill"] * smallest + 1) / (smallest + 2)  # a perfect skill on few texts is not known to be one
+    chance = 2 * np.sqrt(share * (1 - share) / smallest)
     if loss(tried[least]) <= max(MOST * tolerance, chance):
         return least, f"{lost}; the one that loses least was taken ({loss(tried[least]):.3g})"
     return None, f"{lost}, the least {loss(tried[least]):.3g}; the plain model is kept. Give rho to have a fair one"

@@ -113,6 +113,8 @@ def test_a_text_beside_columns(tmp_path, invoke, monkeypatch):
     assert "setting what gives sex away" in done.stdout
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "By sex" in page
+    assert "fair: wrongly 1" in page
+    assert "0 taken for 1" in page
     assert "years (number)" in page
     predicted = json.loads(invoke("predict", run / "model.text", other, "--json").stdout)
     assert len(predicted) == 160

@@ -31,8 +31,10 @@ def test_the_rule(tried, taken, said):
 def test_what_it_cannot_judge_is_said():
     few = np.repeat([0, 1, 2], [30, 30, 5])
     assert "5 validation texts" in choose([row(1, 0.9, 0.05)], PLAIN, 0.002, few, compared=50)[1]
-    assert choose([row(1, 0.65, 0.05)], PLAIN, 0.002, few, compared=50)[0] == 0  # 2 sqrt(.9 * .1 / 5) = .27
-    assert choose([row(1, 0.62, 0.05)], PLAIN, 0.002, few, compared=50)[0] is None
+    assert choose([row(1, 0.54, 0.05)], PLAIN, 0.002, few, compared=50)[0] == 0  # 2 sqrt(.79 * .21 / 5) = .367
+    assert choose([row(1, 0.53, 0.05)], PLAIN, 0.002, few, compared=50)[0] is None
+    perfect = {"skill": 1.0, "auc": 1.0, "ctf": 0.1}
+    assert choose([row(1, 0.9, 0.05)], perfect, 0.002, few, compared=50)[0] == 0
     assert choose([row(1, 0.9, 0.2)], PLAIN, 0.002, few, compared=5)[0] == 0  # too few to call the plain one better
 
 
