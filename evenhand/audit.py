@@ -23,7 +23,7 @@ from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric, free_share
 from evenhand.headline import STRANGERS_PART, Bracketed, Headline, percent, statement_table
 from evenhand.judged import Judged
-from evenhand.output_distances import Described, OutputDistance
+from evenhand.output_distances import Described, OutputDistance, mean_squared_logits, squared_error
 from evenhand.search.attack import EFFORT
 from evenhand.search.candidates import CandidateSearch
 from evenhand.search.geometry import Geometry
@@ -247,10 +247,23 @@ def _attack(judged: Judged, head: Tensor, fair_metric: FairMetric | None, bounds
     metric.check_width(head)
     box = Box.of(bounds if bounds is not None else judged.bounds, head.shape[1])
     geometry = Geometry(metric, box)
-    suggest = None if judged.ensemble is None else suggestions(judged.ensemble, geometry)
+    suggest, summits = None, False
+    if judged.ensemble is not None:
+        outputs_of = judged.ensemble.outputs
+        scale = 0.25 if outputs_of == 1 and judged.is_classifier else 1 / outputs_of  # logits (-f/2, f/2)
+        suggest = suggestions(judged.ensemble, geometry, scale)
+        summits = suggest is not None and distance.name in (mean_squared_logits.name, squared_error.name)
     outputs = judged.outputs_for(distance)
     marks = None if judged.jumps is None else tuple(torch.from_numpy(jumps) for jumps in judged.jumps)
-    return Attack(outputs, geometry, distance, judged.module is not None, thresholds=marks, by_structure=suggest)
+    return Attack(
+        outputs,
+        geometry,
+        distance,
+        judged.module is not None,
+        thresholds=marks,
+        by_structure=suggest,
+        summits=summits,
+    )
 
 
 def _versions(

@@ -55,6 +55,8 @@ class Judged:
         if getattr(model, "fair_metric", metric) is None:
             metric = None  # trained without one: Euclidean is what it was given for want of a better, not a statement
         classes = getattr(model, "classes_", None)
+        if classes is not None and len(classes) == 0:
+            classes = None  # as CatBoost's regressors say it
         module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
         if isinstance(module, nn.Module):
             wide = copy.deepcopy(module).to(device=device, dtype=torch.float64).eval()

@@ -19,6 +19,10 @@ from evenhand.ensembles.worst_case import People, worst_case
 from evenhand.search.geometry import Geometry
 
 Array = NDArray[np.float64]
+FARTHER = 0.4  # times lam: the price at which a way farther off is looked for
+BOXES = 20  # of the branch and bound that suggests a start
+KICKS = 8  # out of the best summit, where splits are hard
+EXTREMES = 3  # outputs of which the smallest and the largest are started from
 
 
 def people(geometry: Geometry) -> People:
@@ -134,19 +138,60 @@ def bound_trees(
 
 
 def suggestions(
-    ensemble: TreeEnsemble, geometry: Geometry, boxes: int = 60
-) -> Callable[[Tensor, float], Tensor] | None:
-    """For the audit: where a short branch and bound finds the largest d_Y - lam * d_X, (n, d), lam -> (n, 1, d).
+    ensemble: TreeEnsemble, geometry: Geometry, scale: float
+) -> Callable[[Tensor, Tensor, float], Tensor] | None:
+    """For the audit: where d_Y - lam * d_X is large, (n, d), starts (n, m, d), lam -> (n, m', d), with
+    d_Y = scale * |h(x) - h(x')|^2: the summits above the person, above the starts, above what a lower price leads to,
+    above what a short branch and bound finds and above the people with the most extreme scores; and, of hard splits,
+    those that are reached from the best of them by kicks.
 
     None without numba, where it would take too long.
     """
     if find_spec("numba") is None:
         return None
-    arrays = people(geometry)
-    scale = 0.25 if ensemble.outputs == 1 else 1 / ensemble.outputs
+    from evenhand.ensembles.ascent import Lines, ascend
 
-    def suggest(x: Tensor, lam: float) -> Tensor:
-        found = worst_case(ensemble, arrays, x.numpy(), lam=lam, scale=scale, boxes=boxes, tolerance=0.02)
-        return geometry.box.round(torch.from_numpy(found.witness))[:, None]
+    arrays, lines, box = people(geometry), Lines.of(ensemble), geometry.box
+    hard, extremes = ensemble.jumps() is not None, list[Array]()
+
+    def summit(rows: Array, start: Array, lam: float) -> Array:
+        return ascend(ensemble, lines, arrays, rows, start, lam, scale)
+
+    def worth(rows: Array, points: Array, lam: float) -> Array:
+        move = points - rows
+        squares = ((ensemble(points) - ensemble(rows)) ** 2).sum(1)
+        return np.asarray(scale * squares - lam * ((move @ arrays.sigma) * move).sum(1))
+
+    def suggest(x: Tensor, starts: Tensor, lam: float) -> Tensor:
+        rows = x.numpy()
+        if not extremes:
+            for weights in [sign * row for row in np.eye(ensemble.outputs)[:EXTREMES] for sign in (1.0, -1.0)]:
+                extremes.append(worst_case(ensemble, arrays, rows[:1], weights=weights, boxes=200).witness)
+        begin = [rows, summit(rows, rows, FARTHER * lam), *starts.numpy().swapaxes(0, 1)]
+        begin += [np.repeat(one, len(rows), 0) for one in extremes]
+        if hard:
+            begin.append(worst_case(ensemble, arrays, rows, lam=lam, scale=scale, boxes=BOXES, tolerance=0.02).witness)
+        found = [summit(rows, start, lam) for start in begin]
+        if hard:
+            values = np.stack([worth(rows, points, lam) for points in found], 1)
+            order, every = values.argmax(1), np.arange(len(rows))
+            best, value = np.stack(found, 1)[every, order], values[every, order]
+            for kick in _kicks(geometry, KICKS):
+                tried = summit(rows, box.round(torch.from_numpy(best + kick)).numpy(), lam)
+                reached = worth(rows, tried, lam)
+                best, value = np.where((reached > value)[:, None], tried, best), np.maximum(value, reached)
+            found.append(best)
+        return box.round(torch.from_numpy(np.stack(found, 1)))
 
     return suggest
+
+
+def _kicks(geometry: Geometry, count: int) -> Array:
+    """Moves that are the same for everybody, (count, d): along what is free, and of a few columns at random."""
+    rng, d = np.random.default_rng(0), geometry.d
+    span = (geometry.box.high - geometry.box.low).numpy()
+    values, vectors = np.linalg.eigh(geometry.sigma.numpy())
+    free = vectors[:, values <= 1e-9 * values[-1]]
+    few = (rng.random((count, d)) < max(0.15, 2 / d)) * rng.normal(size=(count, d)) * 0.3 * span
+    along = rng.normal(size=(count, free.shape[1])) @ free.T * 0.3 * float(np.median(span))
+    return np.asarray(np.where(np.arange(count)[:, None] % 2 == 0, few, along + 0.2 * few) if free.size else few)

@@ -282,7 +282,7 @@ def _prepare_own(
         bound = (
             bound_forest(ensemble, geometry, few, eps) if votes else bound_trees(ensemble, geometry, few, eps, scale)
         )
-        suggest = suggestions(ensemble, geometry)
+        suggest = suggestions(ensemble, geometry, scale)
     attack = Attack(judged.outputs_for(distance), geometry, distance, False, x[:256], by_structure=suggest)
     return Prepared(judged, geometry, read, attack, bound, x, [bound.lam])
 

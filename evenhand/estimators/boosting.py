@@ -36,18 +36,18 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         fair_metric: Metric = None,
-        rho: float = 2.0,
+        rho: float = 4.0,
         eps: float = 0.01,
         bounds: Any = "data",
         random_state: Any = None,
         *,
         trees: int = 100,
         leaves: int = 16,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.2,
         smooth: float | None = None,
         versions: int = 1,
         reach: float = 2.0,
-        avoid: float = 0.0,
+        avoid: float = 4.0,
         search_every: int = 20,
         l2: float = 1.0,
         monotone: Any = None,
@@ -134,7 +134,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         """Half the width of each column's ramps: a move that costs smooth^2, at most half the column's range."""
         box: Box = self.bounds_
         span = (box.high - box.low).numpy()
-        smooth = 12 * self.eps**0.5 if self.smooth is None else self.smooth
+        smooth = 9 * self.eps**0.5 if self.smooth is None else self.smooth
         price = np.sqrt(np.maximum(exact_sigma(self.fair_metric_)[0].diagonal().numpy(), 1e-12))
         pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
         two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
@@ -242,7 +242,7 @@ class SenSeIBoostingClassifier(BoostingClassifier):
     fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
         called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
         accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
-        smooth^2 to cross; None is twelve times the square root of eps, 0 keeps hard splits. bounds: the possible
+        smooth^2 to cross; None is nine times the square root of eps, 0 keeps hard splits. bounds: the possible
         people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
         learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
         replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the

@@ -40,7 +40,8 @@ class Attack:
     thresholds: tuple[Tensor, ...] | None = None  # of a tree ensemble: where the output may jump, column by column
     along: Tensor | None = None  # (q, d) orthonormal in units of the ranges: where a black box is differentiated
     stepwise: bool = False  # a black box that is constant almost everywhere
-    by_structure: Callable[[Tensor, float], Tensor] | None = None  # x, lam -> (n, m, d): what a model's trees suggest
+    by_structure: Callable[[Tensor, Tensor, float], Tensor] | None = None  # x, starts (n, m, d), lam -> (n, m', d)
+    summits: bool = False  # what they suggest are summits of this very d_Y: little is left to look for from there
     versions: CandidateSearch | None = None  # everybody's worst case is one of these, and nothing else is looked for
 
     def tuned(self, x: Tensor) -> Attack:

@@ -141,7 +141,7 @@ def _search(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> _Found:
         first.append(found.take(before + gain.topk(min(_each(attack), gain.shape[1]), dim=1).indices))
     for price in lams:
         if attack.by_structure is not None and price < torch.inf:
-            found.add(attack.by_structure(x, price))
+            found.add(attack.by_structure(x, found.best(price, 2), price))
     first.append(found.best(lam, 2))
     found.thin(lam, eps)
     if attack.stepwise:
@@ -167,6 +167,8 @@ def _each(attack: Attack) -> int:
 
 
 def _steps(attack: Attack) -> int:
+    if attack.summits and attack.stepwise:
+        return max(1, round(attack.effort / (2 * EFFORT)))
     return round((6 if attack.differentiable else 3) * float(attack.effort**0.4))
 
 

@@ -52,6 +52,7 @@ def sensei(task: Task, settings: Settings, rho: float, kind: str) -> Any:
             eps=settings.eps_certified,  # the ramps of its splits are as wide as people are similar
             bounds=task.view.box,
             trees=settings.trees,
+            learning_rate=20 / max(settings.trees, 100),  # many trees, small steps
             random_state=settings.seed,
         )
     network = SenSeIRegressor if task.schema.regression else SenSeIClassifier

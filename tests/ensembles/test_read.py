@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -8,7 +9,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from evenhand.ensembles.read import CannotRead, read_ensemble
 
@@ -75,3 +76,80 @@ def test_sets_of_categories_are_refused_with_the_cure():
     model = HistGradientBoostingClassifier(max_iter=3, categorical_features=[0]).fit(table, table[:, 0] > 2)
     with pytest.raises(CannotRead, match="one-hot"):
         read_ensemble(model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGradientBoostingRegressor(loss="poisson", max_iter=3),
+        GradientBoostingRegressor(init=LinearRegression(), n_estimators=3),
+    ],
+    ids=["another link", "a start that is no constant"],
+)
+def test_what_is_not_the_sum_of_its_trees_is_refused(model):
+    with pytest.raises(CannotRead, match="not the sum of its trees"):
+        read_ensemble(model.fit(X, np.abs(SCORE)))
+
+
+def test_leaves_that_hold_lines_are_refused_and_averages_are_read():
+    lightgbm = pytest.importorskip("lightgbm")
+    few = {"n_estimators": 5, "verbose": -1, "n_jobs": 1}
+    with pytest.raises(CannotRead, match="not the sum"):
+        read_ensemble(lightgbm.LGBMRegressor(linear_tree=True, **few).fit(X, SCORE))
+    forest = lightgbm.LGBMClassifier(boosting_type="rf", bagging_freq=1, bagging_fraction=0.7, **few).fit(X, TWO)
+    assert read_ensemble(forest)(X)[:, 0] == pytest.approx(forest.predict(X, raw_score=True), abs=1e-9)
+
+
+def with_holes():
+    holes = X.copy()
+    holes[::7, 1], holes[3::9, 0] = np.nan, np.nan
+    return holes
+
+
+@pytest.mark.parametrize("rows", [X, with_holes()], ids=["complete", "missing values"])
+@pytest.mark.parametrize("options", [{}, {"base_score": 0.2}, {"booster": "dart", "rate_drop": 0.3}], ids=str)
+def test_xgboost(rows, options):
+    xgboost = pytest.importorskip("xgboost", reason="XGBoost is not installed")
+    for labels in (TWO, THREE):
+        if labels is THREE and "base_score" in options:
+            continue
+        model = xgboost.XGBClassifier(n_estimators=6, max_depth=3, n_jobs=1, **options).fit(rows, labels)
+        raw = model.predict(rows, output_margin=True)
+        assert read_ensemble(model)(rows) == pytest.approx(raw.reshape(len(X), -1), abs=1e-4)
+    model = xgboost.XGBRegressor(n_estimators=6, max_depth=3, n_jobs=1, **options).fit(rows, 100 + SCORE)
+    assert read_ensemble(model)(rows)[:, 0] == pytest.approx(model.predict(rows), abs=1e-3)
+
+
+def test_xgboost_stops_where_it_was_best_and_refuses_what_is_no_sum():
+    xgboost = pytest.importorskip("xgboost", reason="XGBoost is not installed")
+    stopped = xgboost.XGBClassifier(n_estimators=100, early_stopping_rounds=3, n_jobs=1)
+    stopped.fit(X[:200], TWO[:200], eval_set=[(X[200:], TWO[200:])], verbose=False)
+    raw = stopped.predict(X, output_margin=True)
+    assert read_ensemble(stopped)(X)[:, 0] == pytest.approx(raw, abs=1e-4)
+    counts = xgboost.XGBRegressor(objective="count:poisson", n_estimators=3, n_jobs=1).fit(X, np.abs(SCORE))
+    with pytest.raises(CannotRead, match="not the sum"):
+        read_ensemble(counts)
+    line = xgboost.XGBClassifier(booster="gblinear", n_estimators=3).fit(X, TWO)
+    with pytest.raises(CannotRead, match="no trees"):
+        read_ensemble(line)
+
+
+@pytest.mark.parametrize("rows", [X, with_holes()], ids=["complete", "missing values"])
+@pytest.mark.parametrize("growth", ["SymmetricTree", "Depthwise", "Lossguide"])
+def test_catboost(rows, growth):
+    catboost = pytest.importorskip("catboost", reason="CatBoost is not installed")
+    few = {"iterations": 6, "depth": 3, "verbose": 0, "allow_writing_files": False, "grow_policy": growth}
+    for labels in (TWO, THREE):
+        model = catboost.CatBoostClassifier(**few).fit(rows, labels)
+        raw = model.predict(rows, prediction_type="RawFormulaVal")
+        assert read_ensemble(model)(rows) == pytest.approx(raw.reshape(len(X), -1), abs=1e-9)
+    model = catboost.CatBoostRegressor(**few).fit(rows, SCORE)
+    assert read_ensemble(model)(rows)[:, 0] == pytest.approx(model.predict(rows), abs=1e-9)
+
+
+def test_catboost_with_categories_is_refused():
+    catboost = pytest.importorskip("catboost", reason="CatBoost is not installed")
+    frame = pd.DataFrame({"a": X[:, 0], "c": np.where(X[:, 1] > 0, "yes", "no")})
+    few = {"iterations": 6, "verbose": 0, "allow_writing_files": False, "cat_features": ["c"]}
+    with pytest.raises(CannotRead, match="categorical"):
+        read_ensemble(catboost.CatBoostClassifier(**few).fit(frame, (X[:, 1] > 0).astype(int)))
