@@ -2,10 +2,14 @@
 
     python benchmarks/large.py --out benchmarks/results/large.json     # about 2 GB of disk in a temporary folder
     python benchmarks/large.py --rows 200000                           # a quick look
+    python benchmarks/large.py --many 100000 --out benchmarks/results/many_people.json
 
 Peak memory is that of the whole process, the import of torch included, for each stage. Looking for the worst case of a
 person costs milliseconds, and proving a bound for one about a tenth of a second, so audit and certificate look at a
 part of the people, four times as many the second time: their memory is that of a chunk and does not grow.
+
+With ``--many``: people like those of Adult (its rows drawn with replacement, the numbers shaken), a network of 100
+hidden units, everybody audited; and scikit-learn's MLPClassifier of the same size, fitted to the same rows, beside it.
 """
 
 from __future__ import annotations
@@ -13,9 +17,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,9 +29,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
 
-from evenhand import SenSeIClassifier, audit, certify
-from evenhand.fair_metrics import from_classifier_stream
+from evenhand import ERMClassifier, SenSeIClassifier, audit, certify
+from evenhand.datasets import adult
+from evenhand.domain import Box
+from evenhand.fair_metrics import from_classifier, from_classifier_stream
 from evenhand.training.streams import Repeated, chunks, drop_pages, mapped_batches
 
 COLUMNS = 40
@@ -55,10 +66,74 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30
 
 
+def now() -> float:
+    """Memory of this process at the moment, in GB."""
+    if sys.platform == "linux":
+        return int(Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]) / 2**20
+    return peak()
+
+
 def forget_peak() -> None:
     """Count the peak anew, where the system lets us; otherwise a stage's peak includes that of those before it."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
+
+
+def adult_like(n: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64], Box]:
+    """n people with Adult's 41 columns, their labels, and the set of possible people."""
+    train, _ = adult(0)
+    columns, x = list(train.X.columns), train.X.to_numpy(np.float64)
+    draw = np.random.default_rng(seed)
+    rows = draw.integers(0, len(x), n)
+    people = x[rows]
+    low, high = x.min(0), x.max(0)
+    people[:, :5] = np.clip(people[:, :5] + draw.normal(0, 0.05, (n, 5)), low[:5], high[:5])
+    starts = ["workclass", "marital-status", "occupation", "relationship"]
+    blocks = [[j for j, name in enumerate(columns) if name.startswith(start + "_")] for start in starts]
+    return people, np.asarray(train.y)[rows], Box(low, high, blocks=blocks, binary=[39, 40])
+
+
+def many_people(n: int, predicted: int = 1_000_000) -> dict[str, Any]:
+    """Fit, predict and audit n people, and predict a million rows of 40 columns; each beside scikit-learn's."""
+    x, y, box = adult_like(n)
+    metric = from_classifier(x, columns=[39, 40], predict=[39])
+    freed = box.freed(metric.directions, x)
+    ours = ERMClassifier(hidden=(100,), random_state=0)
+    theirs = MLPClassifier((100,), random_state=0)
+    wide = np.random.default_rng(0).random((predicted, COLUMNS), dtype=np.float32)
+    few = min(2000, n)
+    narrow = ERMClassifier(hidden=(100,), steps=50, random_state=0).fit(wide[:few], y[:few])
+    narrow_theirs = MLPClassifier((100,), max_iter=2, random_state=0)
+    narrow_theirs.fit(wide[:few], y[:few])
+    found = {}
+
+    def judged(name: str, bounds: Box) -> None:
+        found[name] = audit(ours, x, metric, eps=0.01, bounds=bounds)
+
+    stages = {}
+    for name, work in {
+        "fit": lambda: ours.fit(x, y),
+        "fit, MLPClassifier": lambda: theirs.fit(x, y),
+        "predict": lambda: ours.predict(x),
+        "predict, MLPClassifier": lambda: theirs.predict(x),
+        f"predict {predicted:,} x {COLUMNS}": lambda: narrow.predict(wide),
+        f"predict {predicted:,} x {COLUMNS}, MLPClassifier": lambda: narrow_theirs.predict(wide),
+        "audit": lambda: judged("audit", box),
+        "audit, learned direction free": lambda: judged("audit, learned direction free", freed),
+    }.items():
+        forget_peak()
+        before, began, wall = now(), time.process_time(), time.perf_counter()
+        work()
+        stages[name] = {
+            "cpu_seconds": round(time.process_time() - began, 1),
+            "wall_seconds": round(time.perf_counter() - wall, 1),
+            "more_gb": round(peak() - before, 3),
+        }
+        print(name, stages[name], flush=True)
+    r_low = {name: one.r_low for name, one in found.items()}
+    return {"people": n, "threads": torch.get_num_threads(), "load": round(os.getloadavg()[0], 1), "r_low": r_low} | {
+        "stages": stages
+    }
 
 
 def main() -> None:
@@ -67,8 +142,17 @@ def main() -> None:
     options.add_argument("--audited", type=int, default=16_000, help="people audited, in chunks")
     options.add_argument("--certified", type=int, default=400, help="people certified, in chunks")
     options.add_argument("--batch", type=int, default=10_000)
+    options.add_argument("--many", type=int, help="audit so many people like Adult's, and nothing else")
     options.add_argument("--out", type=Path)
     given = options.parse_args()
+    torch.set_num_threads(1)
+    if given.many:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=ConvergenceWarning)  # models that are only timed
+            result = many_people(given.many)
+        if given.out:
+            given.out.write_text(json.dumps(result, indent=2) + "\n")
+        return
     stages: dict[str, dict[str, float]] = {}
 
     def stage(name: str, work: Callable[[], Any]) -> Any:
@@ -79,7 +163,6 @@ def main() -> None:
         print(name, stages[name], flush=True)
         return result
 
-    torch.set_num_threads(1)
     stages["imports"] = {"cpu_seconds": round(time.process_time(), 1), "peak_gb": round(peak(), 3)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 MOST_STEERED = 6  # 2^6 combinations of discrete values are tried, not more
 FEW_ROUNDS = 4  # of Newton's method, for points that are only passed
+CARRIED_ROUNDS = 2  # of alternating projections, from where the step before ended
 FREE_ALONE = 0.9  # from this squared length of its part along the free directions on, a column moves freely by itself
 
 
@@ -152,6 +153,14 @@ class Box:
         """A point of the convex hull, about the nearest one: what a step of a search needs. (n, d) -> (n, d)"""
         return self.project(x)
 
+    def lifted(self, x: Tensor) -> Tensor:
+        """What a search carries along with points, so that ``carried`` is cheap: of a plain box nothing, (n, 0)."""
+        return x[:, :0]
+
+    def carried(self, x: Tensor, lift: Tensor) -> tuple[Tensor, Tensor]:
+        """Points that have taken a step, back in the convex hull, about the nearest; and what is carried on."""
+        return self.project(x), lift
+
     def round(self, x: Tensor) -> Tensor:
         """A nearby point of the discrete set: nearest value of each binary column, largest entry of each block."""
         inside = x.clamp(self.low, self.high)
@@ -275,6 +284,17 @@ class FreeBox(Box):
         wide = x.to(self.free)
         return self._at(self._inside(wide, FEW_ROUNDS), wide).to(x)
 
+    def lifted(self, x: Tensor) -> Tensor:
+        """The p of M p + A z."""
+        return self._inside(x)
+
+    def carried(self, x: Tensor, lift: Tensor) -> tuple[Tensor, Tensor]:
+        """p + M (x - p) is the nearest to p of those whose M p is that of x: there, back into the box, and again. Any
+        p would be sound; from the p before the step two rounds lead about as near as Newton's method from nowhere."""
+        for _ in range(CARRIED_ROUNDS):
+            lift = self.box.project(lift + self._across(x - lift))
+        return self._at(lift, x), lift
+
     def round(self, x: Tensor) -> Tensor:
         wide = x.to(self.free)
         return self._at(self.box.round(self._inside(wide)), wide).to(x)
@@ -363,7 +383,8 @@ class FreeBox(Box):
         out = (gap != 0).to(p.dtype)  # a column that is cut off follows with slope zero
         for columns in self.box._alike:
             out[:, columns] = (p[:, columns] <= 0).to(p.dtype)
-        bend = torch.einsum("nd,di,dj->nij", out, self.free, self.free)
+        k = self.free.shape[1]
+        bend = (out @ (self.free[:, :, None] * self.free[:, None]).flatten(1)).reshape(-1, k, k)
         for columns in self.box._alike:  # the positive entries of a block all lose the mean of their moves
             positive = (p[:, columns] > 0).to(p.dtype)  # (n, blocks, size)
             lost = torch.einsum("nbs,bsk->nbk", positive, self.free[columns])

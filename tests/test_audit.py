@@ -1,5 +1,7 @@
 """The audit against closed forms, and its promises: any model, any chunking, own units, never the word fair."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.headline import percent
 from evenhand.output_distances import mean_squared_logits, squared_error, total_variation
 from evenhand.search import CandidateSearch
+from evenhand.search.thorough import leaner, plan
 from evenhand.variations import Variations
 
 A, C = 0.7, 0.5
@@ -391,3 +394,43 @@ def test_where_the_module_runs_changes_nothing_and_no_such_device_is_an_error():
     with pytest.raises(RuntimeError):
         audit(model, x, metric, 0.1, (0.0, 1.0), device="meta")  # it does run there, where nothing has a value
     assert seen[-1] == "meta"
+
+
+def test_of_many_people_everybody_is_searched_equally_hard_in_any_order_and_in_parts(monkeypatch):
+    monkeypatch.setattr(sys.modules["evenhand.audit"], "MANY", 150)
+    asked = []
+
+    def spared(attack, *rest):
+        asked.append(attack.effort)
+        return leaner(attack, *rest)
+
+    monkeypatch.setattr(sys.modules["evenhand.audit"], "leaner", spared)
+    bounds = ([-1.0, -9.0], [1.0, 9.0])
+    x = people(200)
+    found = audit(linear_model(), x, METRIC, 0.01, bounds)
+    assert 0.98 * exact(x, 0.01) <= found.r_low <= exact(x, 0.01) + 1e-9
+    assert len(asked) == 1
+    again = audit(linear_model(), x[np.argsort(x[:, 0])], METRIC, 0.01, bounds)
+    assert again.r_low == pytest.approx(found.r_low, rel=1e-3)  # others choose where to search
+    parts = audit(linear_model(), (x[i : i + 40] for i in range(0, 200, 40)), METRIC, 0.01, bounds)
+    assert len(asked) == 3  # of a stream it is known after some parts, and none of them is lost
+    assert parts.n == 200
+    assert parts.r_low == pytest.approx(found.r_low, rel=0.01)
+    audit(linear_model(), x[:150], METRIC, 0.01, bounds)
+    assert len(asked) == 3
+
+
+def test_people_whose_lam_was_misjudged_are_searched_again(monkeypatch):
+    """With the plan ten times too high the search stays near everybody; the sample itself shows it."""
+    module = sys.modules["evenhand.audit"]
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2)).double()
+    x, metric = np.random.default_rng(0).uniform(-2, 2, (24, 4)), FairMetric.euclidean(4, torch.float64)
+    planned = audit(net, x, metric, 0.3, (-2.0, 2.0)).r_low
+    monkeypatch.setattr(module, "plan", lambda *a: [10 * lam for lam in plan(*a)])
+    again = audit(net, x, metric, 0.3, (-2.0, 2.0))
+    monkeypatch.setattr(module, "MOST_AGAIN", 0)
+    once = audit(net, x, metric, 0.3, (-2.0, 2.0))
+    assert again.r_low >= 0.97 * planned
+    assert once.r_low < 0.999 * again.r_low
+    assert once.lower == again.lower  # about the sample only

@@ -249,3 +249,24 @@ def test_bounds_may_come_from_a_frame():
     assert (free.free_low.tolist(), free.free_high.tolist()) == ([1.0], [3.0])
     with pytest.raises(TypeError, match="one per column; got list of others"):
         Box(["a", "b"], ["c", "d"])
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_what_is_carried_stays_inside_and_walks_to_the_nearest_point(k):
+    g = torch.Generator().manual_seed(k)
+    box = Box([0.0] * 5 + [-1.0], [1.0] * 5 + [1.0], blocks=[[0, 1, 2]])
+    inside = box.round(torch.rand(60, 6, generator=g, dtype=torch.float64))
+    free = box.freed(torch.randn(6, k, generator=g, dtype=torch.float64), inside)
+    x = free.project(inside + 0.1)
+    lift = free.lifted(x)
+    far, ways = (torch.randn(m, 6, generator=g, dtype=torch.float64) for m in (60, 300))
+    far = x + far
+    for _ in range(200):  # the same step again and again
+        there, lift = free.carried(far, lift)
+        assert (there @ ways.T <= free.support(ways) + 1e-9).all()
+    torch.testing.assert_close(there, free.project(far), atol=1e-3, rtol=0)
+    still, _ = free.carried(x, free.lifted(x))
+    torch.testing.assert_close(still, x, atol=1e-6, rtol=0)
+    plain, nothing = box.carried(far, box.lifted(far))
+    torch.testing.assert_close(plain, box.project(far))
+    assert nothing.shape == (60, 0)

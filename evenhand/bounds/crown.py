@@ -67,6 +67,13 @@ def _times(a: Tensor, x: Tensor) -> Tensor:
 
 def output_change(problem: Problem, x: Tensor, cells: Cells, radius: Tensor) -> tuple[Tensor, Tensor]:
     """low, high with low <= f(x') - f(x) <= high on each row's part: two (N, K)."""
+    low, high = entering(problem, x, cells, radius)[-1]
+    at_x = problem.f(x[cells.person])
+    return low - at_x, high - at_x
+
+
+def entering(problem: Problem, x: Tensor, cells: Cells, radius: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Bounds of what enters each activation on each row's part, two (N, H) each, and last of the outputs."""
     region = Region(problem, x, cells, radius)
     bounds: list[tuple[Tensor, Tensor]] = []
     for layer in range(len(problem.layers)):
@@ -75,9 +82,7 @@ def output_change(problem: Problem, x: Tensor, cells: Cells, radius: Tensor) -> 
         high = _backward(problem, region, eye, bounds, layer)
         low = -_backward(problem, region, -eye, bounds, layer)
         bounds.append((low, torch.maximum(low, high)))
-    at_x = problem.f(region.x)
-    low, high = bounds[-1]
-    return low - at_x, high - at_x
+    return bounds
 
 
 def _backward(problem: Problem, region: Region, c: Tensor, bounds: list[tuple[Tensor, Tensor]], layer: int) -> Tensor:

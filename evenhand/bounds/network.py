@@ -23,6 +23,7 @@ from evenhand.bounds.normal import Normal, normalised
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, fits
 from evenhand.bounds.solver import Solver
+from evenhand.bounds.steepness import steepness
 from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 
 DUAL_SIZE = 3000  # columns and ReLUs: beyond this the quadratic dual takes too long
@@ -37,6 +38,7 @@ HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: 
 STEP_DOWN = 1.2
 FIRST_PIECES = 300  # after so many it is seen whether it is hopeless
 ON, MOST_STEPS = 1.4, 24  # and so on by this factor
+REFINED_SIZE, REFINED = 300, 2  # up to here more lam are tried, in so many rounds
 CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
 
 Say = Callable[[str], None]
@@ -149,10 +151,15 @@ def bound_network(
     ranges = _Ranges(normal.problem, eps, steps)
     chosen = min([*chooser.trials, *ranges.for_all()], key=lambda trial: trial.objective)
     values = chosen.upper
-    prices = [(chosen.lam * c, ranges.largest(chosen.lam * c)) for c in CONFIDENT]
     span = math.log(1 / alpha) + 0.5
-    confident = min(prices, key=lambda p: p[0] * eps + float(values.clamp(max=p[1]).mean()) + span * p[1] / n)
-    largest = prices[0][1]
+
+    def stated(price: tuple[float, float]) -> float:
+        """About what the confidence bound will be."""
+        lam, b = price
+        return lam * eps + float(values.clamp(max=b).mean()) + span * b / n
+
+    prices = ranges.prices(chosen.lam, stated)
+    confident, largest = min(prices, key=stated), ranges.largest(chosen.lam)
     everywhere = min(ranges.joint, *(lam * eps + b for lam, b in prices), ranges.ceiling)
     return NetworkBound(
         problem,
@@ -303,14 +310,14 @@ class _Ranges:
     def __init__(self, problem: Problem, eps: float, steps: int) -> None:
         self.problem, self.eps, self.steps = problem, eps, steps
         self.ceiling = output_range(problem)
-        self.joint, self.start, self.hull = self.ceiling, None, None
+        self.joint, self.start, self.hull = self.ceiling, None, unpinned(problem)
         self.known: dict[float, float] = {}
+        self.steep = steepness(self.hull, self.ceiling)
         size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
-        self.small = size <= RANGE_SIZE
+        self.small, self.tiny = size <= RANGE_SIZE, size <= REFINED_SIZE
         if size <= DUAL_SIZE:
             steps = 3 * steps if self.small else min(steps, int(steps * (FULL_SIZE / size) ** 2))
             try:
-                self.hull = unpinned(problem)
                 joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
                 self.known[float(joint.multipliers.lam)] = joint.value - float(joint.multipliers.lam) * max(eps, 1e-9)
@@ -325,13 +332,26 @@ class _Ranges:
         everybody = torch.tensor([self.known[lam]], dtype=torch.float64)
         return [_Trial(lam, lam * self.eps + self.known[lam], everybody, None, False)]
 
+    def prices(self, lowest: float, stated: Callable[[tuple[float, float]], float]) -> list[tuple[float, float]]:
+        """Some (lam, b) with lam >= lowest and r_lam <= b everywhere, more of them about the one that is ``stated``
+        smallest."""
+        found = [(lowest * c, self.largest(lowest * c)) for c in CONFIDENT]
+        for _ in range(REFINED if self.tiny else 0):
+            found.sort()
+            best = min(range(len(found)), key=lambda i: stated(found[i]))
+            for other in (best - 1, best + 1):
+                if 0 <= other < len(found):
+                    lam = (found[best][0] * found[other][0]) ** 0.5
+                    found.append((lam, self.largest(lam)))
+        return found
+
     def largest(self, lam: float) -> float:
         if lam not in self.known:
-            self.known[lam] = self.ceiling
-            if self.small and self.hull is not None and self.start is not None:
+            self.known[lam] = self.steep.largest(lam)
+            if self.small and self.start is not None:
                 try:
                     value = uniform_bound(self.hull, 0.0, lam, self.start, steps=2 * self.steps).value
-                    self.known[lam] = min(value, self.ceiling)
+                    self.known[lam] = min(value, self.known[lam])
                 except (ValueError, LinAlgError, KeyboardInterrupt):
                     pass
             self.known[lam] = min(b for at, b in self.known.items() if at <= lam)  # r_lam falls as lam rises

@@ -92,6 +92,17 @@ class Attack:
         points[:, self.continuous] = self._continuous_box.pull_back(points[:, self.continuous])
         return points
 
+    def lift(self, points: Tensor, hull: bool = False) -> Tensor:
+        """What ``carry`` needs to know of points (N, d) before their first step."""
+        return self.geometry.box.lifted(points) if hull else self._continuous_box.lifted(points[:, self.continuous])
+
+    def carry(self, points: Tensor, lift: Tensor, hull: bool = False) -> tuple[Tensor, Tensor]:
+        """Points that have taken a step, back in Dom, in place, and what the next step needs. hull: in its hull."""
+        if hull:
+            return self.geometry.box.carried(points, lift)
+        points[:, self.continuous], lift = self._continuous_box.carried(points[:, self.continuous], lift)
+        return points, lift
+
     @cached_property
     def free_moves(self) -> Tensor:
         """Moves of continuous columns that cost nothing, the columns of a matrix (d, k)."""

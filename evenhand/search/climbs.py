@@ -34,6 +34,7 @@ def climb(attack: Attack, x: Tensor, h_x: Tensor, start: Tensor, lam: float, ste
     d_y, slope = attack.value_and_slope(h_x, point)
     value = worth(d_y, attack.d_x(point - x), lam)
     damping: Tensor | None = None
+    lift = attack.lift(point, hull)
     for _ in range(steps):
         uphill = _inside(attack, point, slope - 2 * price * attack.geometry.pull(point - x))
         if damping is None:
@@ -41,7 +42,7 @@ def climb(attack: Attack, x: Tensor, h_x: Tensor, start: Tensor, lam: float, ste
             least = (1e-12 * damping).clamp(min=TINY)
         step = _inside(attack, point, damped(uphill, price, damping))
         step = step.clamp(-4 * attack.span, 4 * attack.span)  # across Dom, and not so far that numbers fail
-        trial = attack.geometry.box.project(point + step) if hull else attack.project(point + step)
+        trial, carried = attack.carry(point + step, lift, hull)
         alive = ((uphill * (trial - point)).sum(1) > 1e-6 * value.abs()) & (trial != point).any(1)
         alive |= value <= 0
         if not alive.any():
@@ -50,9 +51,11 @@ def climb(attack: Attack, x: Tensor, h_x: Tensor, start: Tensor, lam: float, ste
             x, h_x, rows, trial = x[alive], h_x[alive], rows[alive], trial[alive]
             point, value, slope = point[alive], value[alive], slope[alive]
             price, damping, least = price[alive], damping[alive], least[alive]
+            lift, carried = lift[alive], carried[alive]
         d_y, there, reached = _try(attack, x, h_x, trial, lam, value)
         better = reached > value
         point = torch.where(better[:, None], trial, point)
+        lift = torch.where(better[:, None], carried, lift)
         slope = torch.where(better[:, None], there, slope)
         value = torch.where(better, reached, value)
         damping = torch.where(better[:, None], (damping / 4).maximum(least), damping * 5)

@@ -144,9 +144,14 @@ class Geometry:
         start = x[cells.person][:, self.free]
         tau = cells.centre - start @ self.basis
         inside = self.free_box.project(start + tau @ self.basis.T)
+        near = 1e-12 * (self.zeta_high - self.zeta_low)
         for _ in range(rounds if self.k else 0):  # dual ascent for: nearest point with basis^T x' = centre
-            tau = tau + 1.5 * (cells.centre - inside @ self.basis)
-            inside = self.free_box.project(start + tau @ self.basis.T)
+            gap = cells.centre - inside @ self.basis
+            rows = (gap.abs() > near).any(1).nonzero()[:, 0]
+            if not len(rows):
+                break
+            tau[rows] = tau[rows] + 1.5 * gap[rows]
+            inside[rows] = self.free_box.project(start[rows] + tau[rows] @ self.basis.T)
         point = torch.empty(len(cells), self.d, dtype=torch.float64)
         point[:, self.free] = inside
         point[:, self.pinned] = cells.pins

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from evenhand.search.attack import Attack
-from evenhand.search.climbs import worth
 
 PRICES = (0.4, 1.0)  # times lam: a lower price leads farther
 STARTS = 20
 STEPS = 24
+FEWER = {6: 10, 12: 5}  # after so many steps so many ways of each person go on
 LONGEST = 0.3  # of a column's range: the first step
 
 
@@ -42,18 +42,29 @@ def _starts(attack: Attack, x: Tensor) -> Tensor:
 
 
 def _best_met(attack: Attack, x: Tensor, h_x: Tensor, start: Tensor, lam: float) -> Tensor:
+    """Along the ways that promise most: at some steps only the best part of everybody's ways goes on."""
     n, m, d = start.shape
+    geometry, tiny = attack.geometry, torch.finfo(torch.float64).tiny
     people, outputs, point = x.repeat_interleave(m, 0), h_x.repeat_interleave(m, 0), start.reshape(n * m, d)
-    best, summit = torch.full((n * m,), -torch.inf, dtype=torch.float64), point.clone()
+    best, summit = torch.full((n * m,), -torch.inf, dtype=torch.float64), point
+    lift = attack.lift(point)
     for step in range(STEPS + 1):
         d_y, slope = attack.value_and_slope(outputs, point)
-        value = worth(d_y, attack.d_x(point - people), lam)
+        pull = geometry.pull(point - people)
+        value = d_y - lam * (pull * (point - people)).sum(1)
         better = value > best
         best, summit = torch.where(better, value, best), torch.where(better[:, None], point, summit)
-        uphill = (slope - 2 * lam * attack.geometry.pull(point - people)) * attack.span
+        if step in FEWER and FEWER[step] < m:
+            top = best.reshape(n, m).topk(FEWER[step], dim=1).indices
+            rows = (top + m * torch.arange(n)[:, None]).flatten()
+            people, outputs, point, best, summit, slope, pull, lift = (
+                t[rows] for t in (people, outputs, point, best, summit, slope, pull, lift)
+            )
+            m = FEWER[step]
+        uphill = (slope - 2 * lam * pull) * attack.span
         uphill[:, attack.fixed] = 0.0
-        uphill = uphill / uphill.abs().amax(1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+        uphill = uphill / uphill.abs().amax(1, keepdim=True).clamp(min=tiny)
         length = LONGEST * (1 - step / (STEPS + 1)) ** 1.5
-        point = attack.project(point + length * attack.span * uphill)
-    summit = attack.geometry.box.round(summit).reshape(n, m, d)
-    return summit[torch.arange(n), best.reshape(n, m).argmax(1)]
+        point, lift = attack.carry(point + length * attack.span * uphill, lift)
+    summit = summit.reshape(n, m, d)[torch.arange(n), best.reshape(n, m).argmax(1)]
+    return geometry.box.round(summit)

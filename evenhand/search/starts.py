@@ -14,16 +14,21 @@ ENDS_UP_TO = 32  # columns of which each is moved to both of its ends
 
 
 def starts(attack: Attack, x: Tensor, h_x: Tensor, eps: float) -> list[Tensor]:
-    """Families of starts, each (n, m, d)."""
-    families = [_pins(attack, x), jumps(attack, x, x)]
+    """Families of starts, possible people all of them, each (n, m, d)."""
+    families = [_pins(attack, x), _possible(attack, jumps(attack, x, x))]
     if not attack.stepwise and len(attack.continuous):
         slopes = attack.output_slopes(x)
         families += [_paid(attack, x, slopes, eps), _free(attack, x, h_x, slopes)]
-    families.append(_ends(attack, x))
+    families.append(_possible(attack, _ends(attack, x)))
     if attack.neighbours is not None and len(attack.neighbours):
         families.append(_nearest(attack, x))
     families.append(_noise(attack, x, eps))
     return [family for family in families if family.shape[1]]
+
+
+def _possible(attack: Attack, points: Tensor) -> Tensor:
+    """Points within the ranges of the columns, which of a ``FreeBox`` hold more than itself."""
+    return attack.geometry.box.round(points) if isinstance(attack.geometry.box, FreeBox) else points
 
 
 def _paid(attack: Attack, x: Tensor, slopes: Tensor, eps: float) -> Tensor:

@@ -7,10 +7,11 @@ it pays.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
-from evenhand.domain import FreeBox
 from evenhand.dual.pool import Pool
 from evenhand.search.attack import EFFORT, Attack
 from evenhand.search.climbs import along_free, climb, jump, worth
@@ -18,11 +19,13 @@ from evenhand.search.roaming import roam
 from evenhand.search.starts import starts
 from evenhand.search.sweeps import sweep
 
-__all__ = ["Attack", "candidates", "plan"]
+__all__ = ["Attack", "candidates", "leaner", "plan"]
 
 NUMBERS_AT_ONCE = 2**24  # of candidates: how many people are searched together
 PLANNED_ON = 64  # tuning rows
 ROAMS_FROM = 4.0  # effort at which far places are climbed from as well
+LESS = (0.5, 1.0, 2.0, 4.0, 16.0)  # efforts, least first
+ALMOST = 0.99
 KEPT_AT = (0.0, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0, torch.inf)  # times lam: where the best is kept
 
 
@@ -35,8 +38,7 @@ class _Found:
         self.points, self.d_y, self.d_x, self.changed = x[:, None], nothing, nothing, nothing > 0
 
     def add(self, points: Tensor) -> None:
-        if isinstance(self.attack.geometry.box, FreeBox):  # the ranges of its columns hold more than itself
-            points = self.attack.geometry.box.round(points)
+        """Possible people, (n, m, d)."""
         h = self.attack.h(points)
         d_y = self.attack.d_y_of(self.h_x, h)
         d_x = self.attack.d_x(points - self.x[:, None])
@@ -120,6 +122,24 @@ def plan(attack: Attack, x: Tensor, eps: float, rows: Tensor | None = None, roun
     return [0.7 * lam, 1.4 * lam, lam]
 
 
+def leaner(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> Attack:
+    """For many people: the attack with the least effort that finds on tuning rows almost what it finds with its own."""
+    if attack.versions is not None:
+        return attack
+    goal = ALMOST * _value(attack, x, eps, lams)
+    for effort in LESS:
+        less = replace(attack, effort=effort)
+        if effort < attack.effort and _value(less, x, eps, lams) >= goal:
+            return less
+    return attack
+
+
+def _value(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> float:
+    pool = Pool()
+    pool.add(*(part.numpy() for part in attack.distances(x, candidates(attack, x, eps, lams))))
+    return pool.minimise(eps).value
+
+
 def _minimiser(found: _Found, eps: float) -> float:
     pool = Pool()
     pool.add(found.d_y.numpy(), found.d_x.numpy())
@@ -141,7 +161,8 @@ def _search(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> _Found:
         first.append(found.take(before + gain.topk(min(_each(attack), gain.shape[1]), dim=1).indices))
     for price in lams:
         if attack.by_structure is not None and price < torch.inf:
-            found.add(attack.by_structure(x, found.best(price, 2), price))
+            suggested = attack.by_structure(x, found.best(price, 2), price)
+            found.add(attack.geometry.box.round(suggested))
     first.append(found.best(lam, 2))
     found.thin(lam, eps)
     if attack.stepwise:

@@ -54,4 +54,5 @@ def _drawn_back(attack: Attack, x: Tensor, found: Tensor, eps: float) -> Tensor:
     price = attack.d_x(found - base)
     share = torch.where(price > eps, (0.999999 * eps / price).sqrt(), torch.ones_like(price))[..., None]
     step = share * (found - base)
-    return geometry.box.round(torch.cat([found, base + step, base - step, base], 1))
+    drawn = geometry.box.round(torch.cat([base + step, base - step], 1))
+    return torch.cat([found, drawn, base], 1)

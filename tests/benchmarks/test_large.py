@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 spec = importlib.util.spec_from_file_location("large", Path(__file__).parents[2] / "benchmarks" / "large.py")
 large = importlib.util.module_from_spec(spec)
@@ -24,3 +25,16 @@ def test_the_peak_can_be_counted_anew():
     assert 0.01 < large.peak() < 100
     large.forget_peak()
     assert large.peak() > 0.01
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_many_people_are_like_those_of_adult_and_judged_beside_another_network():
+    x, y, box = large.adult_like(600)
+    assert x.shape == (600, 41)
+    assert box.contains(large.torch.from_numpy(x)).all()
+    assert 0.15 < y.mean() < 0.35
+    found = large.many_people(600, predicted=3000)
+    assert found["people"] == 600
+    assert found["r_low"]["audit, learned direction free"] > found["r_low"]["audit"] > 0
+    assert all(stage["cpu_seconds"] >= 0 for stage in found["stages"].values())
+    assert sum("MLPClassifier" in name for name in found["stages"]) == 3

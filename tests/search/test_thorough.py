@@ -13,7 +13,8 @@ from evenhand.dual.pool import Pool
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.output_distances import mean_squared_logits, squared_error
 from evenhand.search.geometry import Geometry
-from evenhand.search.thorough import Attack, candidates, plan
+from evenhand.search.starts import _noise
+from evenhand.search.thorough import LESS, Attack, candidates, leaner, plan
 
 
 def value(attack, x, eps, lams=None):
@@ -96,3 +97,32 @@ def test_the_lam_that_matters_comes_last():
     for eps in (1e-4, 0.01, 1.0):
         assert plan(attack, x, eps)[-1] == pytest.approx(float((s + 0.5 * eps**0.5) * 0.5 / eps**0.5), rel=0.1)
     assert plan(attack, x, 0.0) == [torch.inf]
+
+
+def test_many_people_are_searched_with_the_least_effort_that_finds_almost_as_much():
+    problem = random_problem((6, 12, 2), k=1, seed=3)
+    x = random_points(problem, 40, 5)
+    attack = Attack(problem.f, problem, squared_error, True, effort=8.0).tuned(x)
+    lams = plan(attack, x, 0.05)
+    lean = leaner(attack, x, 0.05, lams)
+    goal = 0.99 * value(attack, x, 0.05, lams)
+    assert lean.effort < attack.effort
+    assert value(lean, x, 0.05, lams) >= goal
+    for effort in (e for e in LESS if e < lean.effort):
+        assert value(replace(attack, effort=effort), x, 0.05, lams) < goal
+
+
+def test_where_less_effort_finds_less_none_is_spared():
+    """A spike that only noise of a later draw hits: with the usual sixteen draws it is found, with two it is not."""
+    metric, box = FairMetric.euclidean(2, torch.float64), Box(-1.0, 1.0, d=2)
+    x = torch.zeros(4, 2, dtype=torch.float64)
+    blind = Attack(lambda rows: 0 * rows[:, :1], Geometry(metric, box), squared_error, False)
+    late = _noise(blind, x, 0.05)[0, 12]
+
+    def hit(rows):
+        return ((rows - late).abs() < 1e-9).all(1, keepdim=True).double()
+
+    spike = replace(blind, outputs=hit, stepwise=True)
+    lams = plan(spike, x, 0.05)
+    assert value(spike, x, 0.05, lams) > 0
+    assert leaner(spike, x, 0.05, lams).effort == spike.effort

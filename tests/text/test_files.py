@@ -2,6 +2,7 @@ import json
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_categories
@@ -86,3 +87,25 @@ def test_swaps_come_back_as_they_were(swaps):
 def test_pickles_of_swaps():
     swaps = TokenSwap(["gay", "straight"])
     assert pickle.loads(pickle.dumps(swaps))(["a gay man"]).values.tolist() == swaps(["a gay man"]).values.tolist()
+
+
+def test_a_model_of_a_text_beside_columns_is_one_file_too(monkeypatch, tmp_path):
+    monkeypatch.setattr("evenhand.text.files.SentenceEncoder", Small)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"says": COMMENTS.texts, "age": rng.normal(size=120), "kind": rng.choice(["a", "b", None], 120)}
+    )
+    sex = np.where(table["age"] + 0.3 * rng.normal(size=120) > 0, "f", "m")
+    options = {"hidden": (6,), "steps": 10, "k": 3, "rho": 1.0, "text": "says"}
+    model = TextClassifier(Small(), TokenSwap(TOKENS, sample=2), **options).fit(table, COMMENTS.y, {"sex": sex})
+    assert [one.name for one in model.levels_] == ["sex"]
+    save_text(model, tmp_path / "model.text")
+    again = load_text(tmp_path / "model.text", Small())
+    odd = table.assign(kind="new", age=np.where(np.arange(120) % 3 == 0, np.nan, 1e9))
+    odd.loc[3, "says"] = None
+    for rows in (table, odd):
+        assert (again.predict_proba(rows) == model.predict_proba(rows)).all()
+    x = model.features_.scaled(model.features_.vectors(table))
+    assert (again.levels_[0].versions(x).values == model.levels_[0].versions(x).values).all()
+    assert (again.levels_[0].groups, again.text) == (model.levels_[0].groups, "says")
+    assert again.get_params()["shrink"] == model.shrink

@@ -90,6 +90,33 @@ def test_features_of_missing_and_unknown_values():
     assert np.isfinite(x).all()
 
 
+def test_no_row_lies_far_beyond_those_of_training():
+    frame = FRAME.assign(channel=["rare", *["often"] * 399])
+    found = FrameFeatures(embed, "comment").fit(frame)
+    oldest = found.transform(frame.assign(age=frame["age"].max()))
+    assert (found.transform(frame.assign(age=1e12)) == oldest).all()
+    assert (found.transform(frame.assign(age=np.inf)) == oldest).all()
+    assert np.abs(found.transform(frame)[0, -4:]).max() <= 10  # a kind that one row in 400 has
+    many = FRAME.assign(channel=[f"kind {i % 50}" for i in range(400)])
+    grouped = FrameFeatures(embed, "comment").fit(many)
+    assert len(grouped.kinds_["channel"]) == 30
+    unknown = grouped.vectors(many.assign(channel="never seen"))[:, 97:127]
+    assert unknown.sum(axis=1).tolist() == [1] * 400  # with the other rare ones
+
+
+def test_what_gives_a_sensitive_attribute_away_counts_less():
+    sex = np.where(FRAME["age"].fillna(50) > 54, "old", "young")
+    options = SMALL | {"steps": 5, "rho": 0.3}
+    model = TextClassifier(embed, None, **options).fit(FRAME, Y, {"group": sex})
+    assert [one.name for one in model.levels_] == ["group"]
+    factor = model.features_.shrinkage_
+    along = model.levels_[0].directions[:, 0]
+    assert np.abs(factor(along) @ along) < 0.5
+    assert len(model.fair_metric_.directions.T) == 1
+    with pytest.raises(ValueError, match="one value for each of the 400 texts"):
+        TextClassifier(embed, None, **options).fit(FRAME, Y, {"group": sex[:5]})
+
+
 def test_what_is_wrong_is_said(fitted, tmp_path):
     model = fitted["sensei"]
     with pytest.raises(ValueError, match="there is no column 'comment'; the table has age"):

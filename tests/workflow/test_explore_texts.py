@@ -3,6 +3,7 @@ import threading
 import urllib.request
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -68,3 +69,18 @@ def test_the_page_is_served_and_asks(explorer):
 
 def test_a_folder_without_a_text_model_is_another_kind_of_run(tmp_path):
     assert TextExplorer.of(tmp_path) is None
+
+
+def test_beside_columns_the_usual_values_stand_in_for_what_is_not_said():
+    def embed(texts):
+        return COUNTS.transform(texts).toarray()
+
+    table = pd.DataFrame({"says": COMMENTS.texts, "age": np.arange(200.0), "kind": ["a", "b"] * 100})
+    options = {"hidden": (8,), "steps": 30, "k": 4, "batch_size": 32, "rho": 0.3, "text": "says"}
+    model = TextClassifier(embed, TokenSwap(TOKENS, sample=2), **options).fit(table, COMMENTS.y)
+    model.metadata_ = {"labels": ["fine", "toxic"], "text": "says"}
+    asked = TextExplorer(model, []).ask({"text": "a gay man", "kind": "b"})
+    assert asked["beside"]["kind"] == "b"
+    row = pd.DataFrame({"says": ["a gay man"], **asked["beside"]})
+    assert asked["scores"]["toxic"] == pytest.approx(model.predict_proba(row)[0, 1])
+    assert len(asked["versions"]) == len(TOKENS) - 1

@@ -157,3 +157,14 @@ def million() -> str:
     import million_rows
 
     return str(million_rows.sentence(_read("million_rows")))
+
+
+def many() -> str:
+    """What benchmarks/large.py --many measured."""
+    found = _read("many_people")
+    rows = [
+        [name, f"{stage['cpu_seconds']:g} s", f"{max(0.0, stage['more_gb']):.2f} GB"]
+        for name, stage in found["stages"].items()
+    ]
+    head = [f"{found['people']:,} people, 41 columns, 100 hidden units", "CPU, one thread", "memory on top"]
+    return table(head, rows)
