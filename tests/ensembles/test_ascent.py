@@ -83,3 +83,12 @@ def test_nearly_the_best_that_there_is(kind):
     lines = Lines.of(trees)
     found = np.max([worth(trees, x, ascend(trees, lines, PEOPLE, x, s, lam, 1.0), lam) for s in starts], 0)
     assert found.mean() > 0.9 * best.mean()
+
+
+@pytest.mark.parametrize("lam", [0.3, 1.0, 3.0])
+def test_trees_that_split_two_columns_of_a_block_are_counted_once(lam):
+    target = 2 * X[:, 4] - X[:, 6] + X[:, 0] * X[:, 5]
+    trees = read_ensemble(HistGradientBoostingRegressor(max_iter=8, max_leaf_nodes=10).fit(X, target))
+    for start in (X, X[::-1]):
+        found = ascend(trees, Lines.of(trees), PEOPLE, X, start, lam, 1.0)
+        assert (worth(trees, X, found, lam) >= worth(trees, X, start, lam) - 1e-9).all()
