@@ -32,7 +32,8 @@ FEWEST_STEPS = 20
 RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
-TRIED = 16  # tuning people on whom a lam is tried
+FAR = 1.5  # beyond so many times more tuning people are looked at
+TRIED, TRIED_AGAIN = 16, 64  # tuning people on whom a lam is tried, and the chosen one once more
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
 HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
 STEP_DOWN = 1.2
@@ -149,6 +150,7 @@ def bound_network(
         dual = _tuned_dual(normal, x[:tune_rows], eps, steps, start, progress)
         local = chooser.try_dual(dual, local)
     ranges = _Ranges(normal.problem, eps, steps)
+    chooser.look_again(local)
     chosen = min([*chooser.trials, *ranges.for_all()], key=lambda trial: trial.objective)
     values = chosen.upper
     span = math.log(1 / alpha) + 0.5
@@ -230,10 +232,10 @@ class _Chooser:
     def least(self) -> float:
         return min((trial.objective for trial in self.trials), default=math.inf)
 
-    def close(self) -> bool:
+    def close(self, factor: float = CLOSE) -> bool:
         """Whether what was tried leaves little to gain."""
         best = min(self.trials, key=lambda trial: trial.objective)
-        return best.objective <= CLOSE * (best.lam * self.eps + float(self.reached(best.lam).mean()))
+        return best.objective <= factor * (best.lam * self.eps + float(self.reached(best.lam).mean()))
 
     def try_local(self) -> Local:
         lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
@@ -279,6 +281,25 @@ class _Chooser:
                 if self._objective(lam, both) < WORTH * alone:
                     self._add(lam, both, solver, True)
         return local
+
+    def look_again(self, local: Local | None) -> None:
+        """A few people may decide on the mean who were not among those tried: more of them, and larger lam if the
+        bound of some is far above the others'."""
+        best = min(self.trials, key=lambda trial: trial.objective, default=None)
+        more = self.x[:TRIED_AGAIN]
+        if best is None or not best.local or local is None or len(more) <= len(best.upper) or self.close(FAR):
+            return
+        rest, reached = more[len(best.upper) :], self.reached(best.lam)[len(best.upper) : len(more)]
+        upper = torch.cat([best.upper, local.upper(rest, best.lam, reached)[0]])
+        if best.dual is not None:
+            upper[len(best.upper) :].clamp_(max=bracket(best.dual, rest, rounds=3).upper)
+        others = [trial for trial in self.trials if not trial.local]
+        self.trials = [replace(best, objective=self._objective(best.lam, upper), upper=upper), *others]
+        for i in range(1, MOST_STEPS):
+            lam = best.lam * STEP_DOWN**i
+            if lam * self.eps > self.least:
+                break
+            self._add(lam, local.quick(more, lam), None, True)
 
     def _downwards(self, local: Local, lam: float) -> None:
         for _ in range(MOST_STEPS):

@@ -15,8 +15,8 @@ from evenhand.bounds.linear import gain, linear_bounds
 from evenhand.bounds.parts import parts_around
 from evenhand.bounds.problem import Problem
 
-SHELLS = 24
-SMALLEST = 1e-4  # of the largest distance in Dom: the radius of the innermost ball
+SHELLS = 32
+SMALLEST = 3e-4  # of the largest distance in Dom: the radius of the innermost ball
 NUMBERS = 4_000_000  # largest intermediate array
 
 

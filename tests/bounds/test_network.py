@@ -6,7 +6,8 @@ import torch
 from bounds.nets import other_points, random_layers, random_points, random_problem, with_activations
 from evenhand.bounds.activations import GELU, IDENTITY, RELU, SIGMOID, SILU, TANH
 from evenhand.bounds.layers import forward
-from evenhand.bounds.network import bound_network
+from evenhand.bounds.network import _Chooser, bound_network
+from evenhand.bounds.normal import normalised
 from evenhand.headline import stands
 
 EPS = 0.05
@@ -77,3 +78,24 @@ def test_a_row_is_bounded_without_regard_to_the_others():
     together, alone = bound.upper(x), bound.upper(x[7:8])
     torch.testing.assert_close(together.upper[7:8], alone.upper)
     torch.testing.assert_close(bound.near(x, EPS)[7:8], bound.near(x[7:8], EPS))
+
+
+def test_a_lam_that_suits_only_those_it_was_tried_on_is_given_up():
+    """The bound of the first sixteen is 1 at any lam, that of the others 1000 below lam = 10 and 1 from there on."""
+
+    class Tail:
+        def upper(self, x, lam, reached=None):
+            return torch.where(x[:, 0] < 16, 1.0, 1000.0 if lam < 10 else 1.0).double(), x
+
+        def quick(self, x, lam):
+            return self.upper(x, lam)[0]
+
+    problem = random_problem((2, 3, 1), k=0, seed=0, discrete=False)
+    x = torch.arange(80.0, dtype=torch.float64)[:, None].expand(80, 2)
+    nothing = torch.zeros(80, dtype=torch.float64)
+    chooser = _Chooser(normalised(problem), x, 0.01, 1.0, lambda lam: nothing, None)
+    chooser._add(2.0, torch.ones(16, dtype=torch.float64), None, True)
+    chooser.look_again(Tail())
+    best = min(chooser.trials, key=lambda trial: trial.objective)
+    assert 10 <= best.lam <= 12
+    assert best.objective == pytest.approx(1 + 0.01 * best.lam)
