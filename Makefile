@@ -75,6 +75,7 @@ docs: $(VENV)/.developed  ## the documentation site, warnings as errors
 scale: $(VENV)/.developed  ## two processes against one, ten million rows, random kills
 	$(BIN)/python benchmarks/ddp.py --out benchmarks/results/ddp.json
 	$(BIN)/python benchmarks/large.py --out benchmarks/results/large.json
+	$(BIN)/python benchmarks/large.py --many 100000 --out benchmarks/results/many_people.json
 	$(BIN)/python tools/kills.py --kills 100 --out benchmarks/results/kills.json
 	$(MAKE) numbers
 
