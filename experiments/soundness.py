@@ -6,9 +6,10 @@ Networks: plain, SenSeI and certified-trained nets on Adult; the plain one again
 made ones with a full-rank Sigma, several outputs, up to three hidden layers, smooth activations and tiny or huge units;
 with --data, the public nets of certify_public.py. x' is drawn uniformly in Dom, at its vertices, near x, along the
 moves that cost nothing, with few columns changed, with sensitive columns flipped, and searched for by an ascent of this
-script's own and by the audit's search. Each pair is held against the certificate's bound of d_Y - lam * d_X, and against
-what is said of everybody at three lam; drawn back to d_X <= eps, it is held against the bound of d_Y there, the proven decisions and the proven range of the score. Writes
-certify_soundness.csv, a case at a time, and goes on where it stopped.
+script's own and by the audit's search. Each pair is held against the certificate's bound of d_Y - lam * d_X and against
+what is said of everybody at three lam; drawn back to d_X <= eps, it is held against the bound of d_Y there, the proven
+decisions and the proven range of the score. Writes certify_soundness.csv, a case at a time, and goes on where it
+stopped.
 """
 
 import argparse
