@@ -6,9 +6,10 @@ Networks: plain, SenSeI and certified-trained nets on Adult; the plain one again
 made ones with a full-rank Sigma, several outputs, up to three hidden layers, smooth activations and tiny or huge units;
 with --data, the public nets of certify_public.py. x' is drawn uniformly in Dom, at its vertices, near x, along the
 moves that cost nothing, with few columns changed, with sensitive columns flipped, and searched for by an ascent of this
-script's own and by the audit's search. Each pair is held against the certificate's bound of d_Y - lam * d_X; drawn back
-to d_X <= eps, it is held against the bound of d_Y there, the proven decisions and the proven range of the score. Writes
-certify_soundness.csv, a case at a time, and goes on where it stopped.
+script's own and by the audit's search. Each pair is held against the certificate's bound of d_Y - lam * d_X and against
+what is said of everybody at three lam; drawn back to d_X <= eps, it is held against the bound of d_Y there, the proven
+decisions and the proven range of the score. Writes certify_soundness.csv, a case at a time, and goes on where it
+stopped.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from torch import Tensor, nn
 
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import NetworkBound
+from evenhand.bounds.network import _Ranges as Ranges
 from evenhand.bounds.normal import normalised
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.readout import readout
@@ -207,10 +209,14 @@ def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
     local = NetworkBound(problem, normalised(problem), layers, 0, 0, 0, 0, (0, 0), 0, None, None)
     near, (low, high) = local.near(case.x, case.eps), local.score_range(case.x, case.eps)
     decided = stands(forward(layers, case.x), low, high, 0.0)
+    normal = normalised(problem)
+    ranges, square = Ranges(normal.problem, case.eps, 60), normal.scale**2
+    prices = [(c * cert.lam, ranges.largest(c * cert.lam / square) * square) for c in (0.3, 1.0, 10.0)]
     rows = []
     for kind, points in others(case, problem, cert.lam, torch.Generator().manual_seed(seed)).items():
         gain = problem.gain(case.x[:, None], points, cert.lam)
         above = gain > (rbar + ROUNDING * torch.from_numpy(cert.each_high))[:, None]
+        capped = [problem.gain(case.x[:, None], points, lam) > (1 + ROUNDING) * most for lam, most in prices]
         points = drawn_back(case, problem, points)
         similar = problem.d_x(points - case.x[:, None]) <= case.eps
         d_y, score = problem.gain(case.x[:, None], points, 0.0), _score(module, case.x, points)
@@ -223,6 +229,7 @@ def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
                 "kind": kind,
                 "pairs": gain.numel(),
                 "violations": int(above.sum()),
+                "everybody_violations": int(torch.stack(capped).any(0).sum()),
                 "closest": float((gain.amax(1) / rbar.clamp(min=1e-300)).max()),
                 "similar": int(similar.sum()),
                 "d_y_violations": int((similar & (d_y > (near * (1 + ROUNDING))[:, None])).sum()),

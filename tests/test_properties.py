@@ -115,7 +115,10 @@ def test_fast_and_plain_searches_agree(case):
     fast, plain = (
         GradientSearch(fast=fast)(model, gain, x, metric, 0.5, (0.0, 1.0), numbers(seed)) for fast in (True, False)
     )
-    assert torch.allclose(fast.gain - 0.5 * fast.d_x, plain.gain - 0.5 * plain.d_x, rtol=1e-5, atol=1e-7)
+    for found in (fast, plain):  # what is said is what the model gives there
+        torch.testing.assert_close(found.gain, mean_squared_logits(model(x), model(found.x_worst)), **TIGHT)
+    same = torch.isclose(fast.gain - 0.5 * fast.d_x, plain.gain - 0.5 * plain.d_x, rtol=1e-5, atol=1e-7)
+    assert same.sum() >= 4  # where a step ends on a kink, rounding may send one person to another summit
 
 
 @few
