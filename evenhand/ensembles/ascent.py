@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.ensembles.kernels import compiled
+from evenhand.ensembles.kernels import compiled, tree_at
 from evenhand.ensembles.trees import Floats, TreeEnsemble
 from evenhand.ensembles.worst_case import People
 
@@ -84,31 +84,6 @@ def ascend(
     users = (lines.user_start, lines.user)
     climb(rows, points, ensemble.arrays(), ensemble.base, columns, users, space, lam, scale, longest)  # type: ignore[no-untyped-call]
     return points
-
-
-@compiled
-def _tree(point, at, trees, stack, weights):
-    """The value of one tree."""
-    feature, threshold, width, left, right, value, root, _ = trees
-    total = 0.0
-    stack[0], weights[0], top = root[at], 1.0, 1
-    while top > 0:
-        top -= 1
-        node, weight = stack[top], weights[top]
-        while feature[node] >= 0:
-            v, w = point[feature[node]], width[node]
-            if w > 0:
-                g = (v - threshold[node] + w) / (2 * w)
-                if 0 < g < 1:
-                    stack[top], weights[top] = right[node], weight * g
-                    top += 1
-                    node, weight = left[node], weight * (1 - g)
-                else:
-                    node = left[node] if g <= 0 else right[node]
-            else:
-                node = left[node] if v <= threshold[node] else right[node]
-        total += weight * value[node]
-    return total
 
 
 @compiled
@@ -180,7 +155,7 @@ def _changed(point, column, other, trees, users, one, out, trial, stack, weights
                         last = middle
                 if first < begin[column + 1] and user[first] == t:
                     continue
-            now = _tree(point, t, trees, stack, weights)
+            now = tree_at(point, t, trees, stack, weights)
             trial[output[t]] += now - one[t]
             if keep:
                 one[t] = now
@@ -209,8 +184,8 @@ def climb(x, points, trees, base, columns, users, space, lam, scale, longest):
         point = points[i]
         at_x[:], out[:] = base, base
         for t in range(count_of_trees):
-            at_x[output[t]] += _tree(x[i], t, trees, stack, weights)
-            one[t] = _tree(point, t, trees, stack, weights)
+            at_x[output[t]] += tree_at(x[i], t, trees, stack, weights)
+            one[t] = tree_at(point, t, trees, stack, weights)
             out[output[t]] += one[t]
         cost = 0.0
         for a in range(d):

@@ -175,25 +175,34 @@ def range_of_trees(
 
 
 @compiled
+def tree_at(point, at, trees, stack, weights):
+    """The value of one tree at a point."""
+    feature, threshold, width, left, right, value, root, _ = trees
+    total = 0.0
+    stack[0], weights[0], top = root[at], 1.0, 1
+    while top > 0:
+        top -= 1
+        node, weight = stack[top], weights[top]
+        while feature[node] >= 0:
+            v, w = point[feature[node]], width[node]
+            if w > 0:
+                g = (v - threshold[node] + w) / (2 * w)
+                if 0 < g < 1:
+                    stack[top], weights[top] = right[node], weight * g
+                    top += 1
+                    node, weight = left[node], weight * (1 - g)
+                else:
+                    node = left[node] if g <= 0 else right[node]
+            else:
+                node = left[node] if v <= threshold[node] else right[node]
+        total += weight * value[node]
+    return total
+
+
+@compiled
 def at_point(point, trees, base, out, stack, weights):
-    feature, threshold, width, left, right, value, root, output = trees
+    root, output = trees[6], trees[7]
     for k in range(base.shape[0]):
         out[k] = base[k]
     for t in range(root.shape[0]):
-        stack[0], weights[0], top = root[t], 1.0, 1
-        while top > 0:
-            top -= 1
-            node, weight = stack[top], weights[top]
-            while feature[node] >= 0:
-                v, w = point[feature[node]], width[node]
-                if w > 0:
-                    g = (v - threshold[node] + w) / (2 * w)
-                    if 0 < g < 1:
-                        stack[top], weights[top] = right[node], weight * g
-                        top += 1
-                        node, weight = left[node], weight * (1 - g)
-                    else:
-                        node = left[node] if g <= 0 else right[node]
-                else:
-                    node = left[node] if v <= threshold[node] else right[node]
-            out[output[t]] += weight * value[node]
+        out[output[t]] += tree_at(point, t, trees, stack, weights)
