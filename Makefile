@@ -77,6 +77,7 @@ scale: $(VENV)/.developed  ## two processes against one, ten million rows, rando
 	$(BIN)/python benchmarks/large.py --out benchmarks/results/large.json
 	$(BIN)/python benchmarks/large.py --many 100000 --out benchmarks/results/many_people.json
 	$(BIN)/python tools/kills.py --kills 100 --out benchmarks/results/kills.json
+	$(BIN)/python tools/kills.py --kills 100 --only "evenhand train" --out benchmarks/results/kills_train.json
 	$(MAKE) numbers
 
 soak: $(VENV)/.developed  ## thirty minutes of train, audit, certify, save and load

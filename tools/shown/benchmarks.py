@@ -102,7 +102,11 @@ def large() -> str:
 def kills() -> str:
     found = _read("kills")
     kinds = ", ".join(f"{name} {count}" for name, count in found["by kind"].items())
-    return f"{found['identical']} of {found['kills']} kills resumed to identical weights ({kinds})."
+    whole = _read("kills_train")
+    return (
+        f"{found['identical']} of {found['kills']} kills resumed to identical weights ({kinds}); of `evenhand train` "
+        f"itself, from reading to report, {whole['identical']} of {whole['kills']} to the same model file and certificate."
+    )
 
 
 def soak() -> str:
