@@ -105,7 +105,8 @@ def kills() -> str:
     whole = _read("kills_train")
     return (
         f"{found['identical']} of {found['kills']} kills resumed to identical weights ({kinds}); of `evenhand train` "
-        f"itself, from reading to report, {whole['identical']} of {whole['kills']} to the same model file and certificate."
+        f"itself, from reading to report, {whole['identical']} of {whole['kills']} to the same model file and "
+        "certificate."
     )
 
 
