@@ -75,7 +75,8 @@ def _confirmed(ensemble: TreeEnsemble, asked: Callable[[NDArray[np.float64]], An
         said = np.asarray(asked(points), dtype=np.float64)
     read = ensemble(points)
     apart = said.reshape(read.shape) - read if said.size == read.size else np.full(read.shape, np.inf)
-    small = 1e-4 * (1.0 + float(np.abs(read - read.mean(0)).max(initial=0.0)) + 1e-2 * float(np.abs(read).max()))
+    size = float(np.abs(said).max(initial=0.0) + np.abs(read).max(initial=0.0))
+    small = 1e-4 * (float(np.abs(read - read.mean(0)).max(initial=0.0)) + 1e-2 * size)  # in the model's own units
     if not float(np.abs(apart - np.median(apart, axis=0)).max(initial=0.0)) <= small:
         raise CannotRead(
             "the model's answers are not the sum of its trees: they are averaged, weighted or transformed in a way "

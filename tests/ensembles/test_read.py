@@ -11,7 +11,7 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from evenhand.ensembles.read import CannotRead, read_ensemble
+from evenhand.ensembles.read import CannotRead, _confirmed, read_ensemble
 
 rng = np.random.default_rng(0)
 X = np.float32(rng.normal(size=(300, 4))).astype(float)
@@ -153,3 +153,15 @@ def test_catboost_with_categories_is_refused():
     few = {"iterations": 6, "verbose": 0, "allow_writing_files": False, "cat_features": ["c"]}
     with pytest.raises(CannotRead, match="categorical"):
         read_ensemble(catboost.CatBoostClassifier(**few).fit(frame, (X[:, 1] > 0).astype(int)))
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_a_misread_is_seen_in_any_unit(unit):
+    """Trees whose values are read a hundredth too large are refused, whatever the target is measured in."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3))
+    model = GradientBoostingRegressor(n_estimators=5, random_state=0).fit(x, x[:, 0])
+    right = read_ensemble(model).scaled(unit, 0.0)
+    assert _confirmed(right, lambda points: unit * model.predict(points)) is right
+    with pytest.raises(CannotRead, match="not the sum of its trees"):
+        _confirmed(right.scaled(1.01, 0.0), lambda points: unit * model.predict(points))
