@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bounds.nets import random_layers, random_points, random_problem
-from evenhand.bounds.branch import DEEPER, bracket
+from evenhand.bounds.branch import DEEPER, _within_budget, bracket
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import start_multipliers
@@ -12,6 +12,7 @@ from evenhand.bounds.solver import Solver
 from evenhand.bounds.tuning import tune
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.search.geometry import Cells
 
 
 def grid_truth(problem, x, lam, points=201):
@@ -112,6 +113,15 @@ def test_little_work_is_looser_and_as_sound(monkeypatch):
         alone = torch.cat([bracket(solver, one[None]).upper for one in x])
         torch.testing.assert_close(alone, found.upper, rtol=1e-9, atol=0)  # nobody uses up another's budget
     assert cells[0] > cells[1] > float(much.upper.mean())  # work buys tightness
+
+
+def test_the_largest_bounds_of_each_person_come_first():
+    value = torch.tensor([5.0, 1.0, 3.0, 2.0, 9.0, 4.0], dtype=torch.float64)
+    person = torch.tensor([0, 1, 0, 1, 1, 0])
+    still = torch.tensor([True, True, True, True, False, True])  # 9 is closed already
+    nothing = torch.zeros(6, 1, dtype=torch.float64)
+    kept = _within_budget(still, value, Cells(person, nothing, nothing), torch.tensor([2, 1]))
+    assert kept.tolist() == [True, False, False, True, False, True]
 
 
 def test_steps_in_fewer_digits_prove_as_much(monkeypatch):

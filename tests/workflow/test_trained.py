@@ -32,6 +32,8 @@ def test_a_boosted_model_decides_where_it_is_judged(small, threshold):
     assert abs(model.probabilities(validation.frame)[:, 1].mean() - validation.y.mean()) < 0.05
     assert model.threshold == pytest.approx(threshold if threshold else validation.y.mean(), abs=0.01)
     np.testing.assert_array_equal(model.codes(frame), p[:, 1] >= model.threshold)
+    shift = model.offset[1] - model.offset[0]
+    assert 1 / (1 + np.exp(-model.slope * model.score_threshold - shift)) == pytest.approx(model.threshold)
     raw = np.log(pipeline.predict_proba(frame[view.columns]))
     np.testing.assert_array_equal(model.codes(frame), raw[:, 1] - raw[:, 0] >= model.score_threshold)
 
