@@ -120,7 +120,7 @@ def test_the_largest_bounds_of_each_person_come_first():
     person = torch.tensor([0, 1, 0, 1, 1, 0])
     still = torch.tensor([True, True, True, True, False, True])  # 9 is closed already
     nothing = torch.zeros(6, 1, dtype=torch.float64)
-    kept = _within_budget(still, value, Cells(person, nothing, nothing), torch.tensor([2, 1]))
+    kept = _within_budget(still, value, Cells(person, nothing, nothing, nothing), torch.tensor([2, 1]))
     assert kept.tolist() == [True, False, False, True, False, True]
 
 
