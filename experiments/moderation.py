@@ -1,7 +1,7 @@
 """Comments with the default recipe, `TextClassifier`: consistency, and who is flagged for it.
 
 Ten random 70-30 splits of the comments. In each, 25 random tokens of 50 are known in training; consistency and CTF
-score are computed with all 50. Rho, calibration and threshold are chosen by the classifier itself on a fifth of its
+score are computed with all 50 (`about_people` holds none of the unknown ones). Rho, calibration and threshold are chosen by the classifier itself on a fifth of its
 training comments, for every method by the same rule; no test comment and no sentence of identity_templates.py is looked
 at before. Versions are made of a third of the comments that mention an identity, to save encoding: every third
 in the order of the file, their row numbers are in moderation_rows.txt.
@@ -19,7 +19,7 @@ from identity_templates import identity_sentences
 from text_tables import SHARED, Runs, arguments, encoder, markdown, table
 
 from evenhand.counterfactuals import TokenSwap, identity_tokens
-from evenhand.datasets import Comments, jigsaw_toxicity, mentions
+from evenhand.datasets import Comments, about_people, jigsaw_toxicity, mentions
 from evenhand.error_rates import auc, equal_error_rate, error_rates
 from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
 from evenhand.text import TextClassifier, without_blind
@@ -68,7 +68,13 @@ def fitted(
     extra = mentions(known, 20 if less else MENTIONS, seed=seed)
     swap = only(TokenSwap(known, passage=PASSAGE), some & known_only)
     model = TextClassifier(
-        embed, swap, kind, mentions=(extra.texts, extra.y) if taught else None, random_state=seed, **less
+        embed,
+        swap,
+        kind,
+        mentions=(extra.texts, extra.y) if taught else None,
+        about=about_people(known[:2] if less else known),
+        random_state=seed,
+        **less,
     )
     return model.fit([comments.texts[i] for i in train], comments.y[train])
 
