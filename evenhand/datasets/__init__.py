@@ -9,11 +9,11 @@ from evenhand.datasets.templates import templates
 from evenhand.datasets.toxicity import Comments, civil_comments, jigsaw_toxicity
 
 __all__ = [
-    "about_people",
     "Biographies",
     "Comments",
     "Split",
     "Table",
+    "about_people",
     "adult",
     "adult_frame",
     "bias_in_bios",

@@ -1,4 +1,4 @@
-"""Sentences said of many kinds of people: what a list of tokens leaves out lies mostly near what somebody else lists."""
+"""Sentences said of many kinds of people: what one list of tokens leaves out lies mostly near what another holds."""
 
 from __future__ import annotations
 

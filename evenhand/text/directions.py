@@ -19,12 +19,13 @@ LEAST = 1e-6  # of the largest difference, or of the largest number: below, a di
 def scatter(versions: Variations) -> NDArray[np.float64]:
     """The mean square of how a version lies off the mean of its individual: (g, m, d) -> (d, d)."""
     values = np.asarray(versions.values)
-    squares = np.zeros((values.shape[2],) * 2)
+    squares: NDArray[np.float64] = np.zeros((values.shape[2],) * 2)
     for some in np.array_split(values, max(1, values.size // CHUNK)):
         part = some.astype(np.float64)
         away = (part - part.mean(axis=1, keepdims=True)).reshape(-1, len(squares))
         squares += away.T @ away
-    return squares / max(1, values.shape[0] * values.shape[1])
+    squares /= max(1, values.shape[0] * values.shape[1])
+    return squares
 
 
 def main_directions(kinds: Sequence[Variations], k: int) -> NDArray[np.float32]:

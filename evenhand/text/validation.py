@@ -15,6 +15,7 @@ Codes = NDArray[np.intp]
 FEW = 20  # validation texts of a class below which a small loss cannot be told from chance
 MOST = 0.05  # what may be lost where no fair model keeps within the tolerance
 FAR = 0.1  # what may be lost at most where so few texts validate that chance explains more
+NEAR = 1.1  # times the lowest CTF score that count as the same
 COMPARED = 10  # texts with versions from which on the plain model may be taken for the most consistent one
 
 
@@ -62,11 +63,12 @@ def choose(
     """Which of the tried weights is taken, None for the plain model; and what has to be said about it.
 
     tried, plain: `skill`, `auc` and `ctf` on validation texts. Taken is the lowest CTF score among those that lose no
-    more than the tolerance of either skill; the plain model competes where enough texts are compared. With a class of
-    fewer than FEW validation texts nobody can see what a weight loses, and the smallest of them is taken. If none keeps
-    within the tolerance, the one that loses least, as long as that is no more than MOST, or what chance explains (two
-    standard errors) up to FAR; otherwise the plain model. Where a label was given by prejudice no fair model keeps
-    within a small tolerance, hence MOST.
+    more than the tolerance of either skill, or a larger weight whose score is within a tenth of it: few validation
+    texts have versions, and neighbouring weights differ by chance. The plain model competes where enough texts are
+    compared. With a class of fewer than FEW validation texts nobody can see what a weight loses, and the smallest of
+    them is taken. If none keeps within the tolerance, the one that loses least, as long as that is no more than MOST,
+    or what chance explains (two standard errors) up to FAR; otherwise the plain model. Where a label was given by
+    prejudice no fair model keeps within a small tolerance, hence MOST.
     """
     smallest = int(np.bincount(codes).min())
     said = ""
@@ -81,7 +83,9 @@ def choose(
 
     allowed = [i for i, row in enumerate(tried) if loss(row) <= tolerance]
     if allowed:
-        best = min(allowed, key=lambda i: (tried[i]["ctf"] if smallest >= FEW else 0.0, tried[i]["rho"]))
+        lowest = min(tried[i]["ctf"] for i in allowed)
+        near = sorted((i for i in allowed if tried[i]["ctf"] <= NEAR * lowest), key=lambda i: tried[i]["rho"])
+        best = near[-1] if smallest >= FEW else min(allowed, key=lambda i: tried[i]["rho"])
         if compared >= COMPARED and plain["ctf"] < tried[best]["ctf"]:
             return None, "the plain model is the most consistent on validation texts; it is kept"
         return best, said

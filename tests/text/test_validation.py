@@ -15,6 +15,7 @@ def row(rho, skill, ctf, auc=None):
     ("tried", "taken", "said"),
     [
         ([row(0.1, 0.9, 0.05), row(0.3, 0.899, 0.04), row(1, 0.85, 0.01)], 1, ""),
+        ([row(0.1, 0.9, 0.05), row(0.3, 0.9, 0.0549), row(1, 0.9, 0.056)], 1, ""),  # the same up to a tenth
         ([row(0.1, 0.9, 0.05, auc=0.8), row(0.3, 0.899, 0.06)], 1, ""),  # both skills count
         ([row(0.1, 0.88, 0.05), row(0.3, 0.87, 0.01)], 0, "the one that loses least was taken (0.02)"),
         ([row(0.1, 0.7, 0.05), row(0.3, 0.6, 0.01)], None, "the plain model is kept"),
