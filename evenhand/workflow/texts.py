@@ -81,6 +81,11 @@ def train_texts(
         extra = (more.texts, more.y)
     if swaps is None and not task.sensitive:
         raise TableError("a swap or sensitive columns must say who may not be treated differently")
+    if swaps is not None and not task.sensitive and len(swaps(task.texts)) == 0:
+        raise TableError(
+            "no text says what --swap changes, so there is nothing to be fair about; `evenhand swaps` with the same "
+            "options shows what it looks for"
+        )
     if isinstance(swaps, TokenSwap) and 2 * sum(known(token.lower()) for token in swaps.tokens) > len(swaps.tokens):
         options["about"] = about_people(swaps.tokens)  # the list is about kinds of people, in English
     options |= {"rho": rho, "random_state": seed, "text": task.text if task.table is not None else None}
