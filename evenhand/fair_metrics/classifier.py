@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
 
 from evenhand.fair_metrics.columns import Column, column_names, column_positions, coordinate_directions, width
 from evenhand.fair_metrics.metric import FairMetric
@@ -48,6 +46,8 @@ def from_classifier(
     l2/2 |w|^2, with the paper's l2; ``classifier`` and ``regressor`` replace them (any scikit-learn estimator with
     ``coef_``). The fitted models are in ``metric.attribute_models``.
     """
+    from sklearn.linear_model import LogisticRegression, Ridge  # at use: it takes as long to import as torch
+
     values = _finite_array(X)
     attributes = _attributes(X, values, columns if predict is None else predict)
     n = len(values)
@@ -115,6 +115,8 @@ def _target(name: str, given: Any, n: int) -> np.ndarray:
 def _fit(
     values: np.ndarray, name: str, target: np.ndarray, left_out: list[int], classifier: Any, regressor: Any
 ) -> AttributeModel:
+    from sklearn.base import clone
+
     used = [i for i in range(values.shape[1]) if i not in set(left_out)]
     distinct = np.unique(target)
     if len(distinct) < 2:
