@@ -3,10 +3,12 @@
     python experiments/strengths.py [--splits 4] [--quick] [--out DIR]
 
 The paper's l2 of 0.1 finds all that goes along with sex, a small l2 what gives it away most surely (husband or wife).
-With both, ``from_classifier(..., l2=(0.1, 1e-5))``, a far smaller rho is enough. Every setting is trained on four fifths
-of the training part of each split and judged on the last fifth: no test row is looked at. ``relative`` is what the audit
-finds at eps = 0.01 under the setting's own metric, ``relative, l2=0.1`` under the paper's. Writes strengths_runs.csv, in
-which a run that is there is not made again, and their means, strengths.csv.
+With both, ``from_classifier(..., l2=(0.1, 1e-5))``, a far smaller rho is enough. Every setting is trained on four
+fifths of the training part of each split and judged on the last fifth: no test row is looked at. ``relative`` is what
+the audit finds at eps = 0.01 under the setting's own metric, ``relative, l2=0.1`` under the paper's. Table 3 has the
+most accurate setting that is ahead of the published row in every column by MARGIN, about the standard error of a mean
+over the splits. Writes strengths_runs.csv, in which a run that is there is not made again, and their means,
+strengths.csv.
 """
 
 import argparse
@@ -40,6 +42,7 @@ SETTINGS: dict[str, tuple[Any, dict[str, Any]]] = {  # l2, and the parameters th
     "l2 .2 and 1e-5, rho .2, 300 steps": ((0.2, 1e-5), {"rho": 0.2, "steps": 300}),
 }
 EPS = 0.01  # of the audit
+MARGIN = 0.003
 
 
 def run(name: str, split: int, quick: bool = False) -> dict[str, Any]:
@@ -79,6 +82,12 @@ def means(runs: pd.DataFrame) -> pd.DataFrame:
     return table.round(4).reset_index().rename(columns={"method": "setting"})
 
 
+def chosen(table: pd.DataFrame) -> str:
+    """The setting for Table 3."""
+    ahead = table[table["shortfall"] <= -MARGIN]
+    return str(ahead.loc[ahead["BA"].idxmax(), "setting"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--splits", type=int, default=4)
@@ -91,6 +100,8 @@ def main() -> None:
     table = means(runs)
     table.to_csv(given.out / "strengths.csv", index=False, lineterminator="\n")
     print(table.to_string(index=False))
+    if not given.quick:
+        print("chosen:", chosen(table))
 
 
 if __name__ == "__main__":

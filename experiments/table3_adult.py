@@ -53,8 +53,8 @@ TUNING = [  # the smallest shortfall on validation rows decides; results/table3_
     {**TUNED, "rho": rho} for rho in (10.0, 12.0, 13.0, 14.0, 15.0, 20.0, 30.0)
 ]
 
-# Two regressions behind the direction, one strongly and one hardly regularised; with both little rho is needed. The
-# smallest shortfall on validation rows decides; results/strengths.csv
+# Two regressions behind the direction, one strongly and one hardly regularised; with both little rho is needed. Chosen
+# on validation rows by strengths.py.
 STRENGTHS = (0.15, 1e-5)
 LIGHT = {"rho": 0.25, "steps": 300}
 

@@ -55,7 +55,7 @@ def from_classifier(
     attributes = _attributes(X, values, columns if predict is None else predict)
     strengths = _strengths(l2)
     if len(strengths) > 1 and (classifier is not None or regressor is not None):
-        raise ValueError("several l2 are for the inner models that classifier= and regressor= replace; give one of both")
+        raise ValueError("several l2 are of the inner models that classifier= and regressor= replace; give one of both")
     models = []
     for name, target, left_out in attributes:
         for weight in (strength * len(values) for strength in strengths):
