@@ -98,3 +98,18 @@ def test_import_loads_no_optional_dependency():
     program = f"import sys, evenhand; print([m for m in {optional.split()!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_loop_of_ones_own_waits_for_torch_only():
+    """scikit-learn, with scipy and pandas, takes as long to import as torch: who needs no estimator does not wait."""
+    program = "import sys; from evenhand import FairMetric, FairRegularizer, GradientSearch, train; "
+    program += "print([m for m in ('sklearn', 'scipy', 'pandas') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_an_estimator_waits_for_what_it_is_made_of_only():
+    program = "import sys, evenhand.estimators as e; assert 'torch' not in sys.modules; e.SenSeIClassifier; "
+    program += "print([m for m in ('sklearn.linear_model', 'sklearn.model_selection') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from evenhand.bounds.partition import Pieces, Refinement, Views, split, whole
+from evenhand.bounds.partition import Pieces, by_signs, split, whole
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.shells import radii, shell_values
+from evenhand.bounds.refinement import Refinement, Views
+from evenhand.bounds.shells import Shells, radii
 
 NEAR = 1.2  # shells are trusted as long as they stay within this factor of the innermost ones
 INNERMOST = 2
-AT_ONCE = 64  # pieces cut in a round
+AT_ONCE, SHARE = 64, 8  # pieces cut in a round, or one in so many of them
 MOST_COLUMNS, MOST_RELUS = 64, 400
-ROUNDS, WORST = 60, 16  # each person's own worst pieces are looked at closer, or cut; so often at most
-FEWEST_ROUNDS, RELU_ROUNDS = 4, 6000  # so many rounds times ReLUs; those behind the first layer count more
-DEEP = 12  # of them double the work
+WORK, WORST = 3000, 16  # each person's own worst pieces are looked at closer, or cut, so many pieces at most
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
-MOST_PIECES = 1000
-PEOPLE = 24  # tuning people whose worst pieces are cut
+FIRST_WORK, MOST_WORK = 2000, 80_000  # for the pieces that all people share
+PEOPLE, FEWER = 192, 24  # tuning people whose worst pieces are cut; fewer where signs are split, which takes longer
+FEW = 24  # tuning people on whom shells alone are tried
+REMEMBERED = 8  # groups of people whose shells are kept for the next lam
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,15 @@ class Local:
         near, inner, alone = around(self.problem, x, lam)
         goal, points = torch.maximum(near, reached) + self.slack, x.clone()
         rows = (alone > ENOUGH * goal).nonzero()[:, 0]
-        if self.pieces is not None and len(rows):
+        if self.refinement is not None and len(rows):
             views = _views(self.problem, x[rows], lam, inner[rows], goal[rows])
-            far, points[rows] = Refinement(self.problem.layers, self.pieces).upper(views, self._rounds, WORST)
+            far, points[rows] = self.refinement.upper(views, WORK, WORST)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
         return self._rounded(x, alone), points
+
+    @cached_property
+    def refinement(self) -> Refinement | None:
+        return Refinement(self.problem.layers, self.pieces) if self.pieces is not None else None
 
     @torch.no_grad()
     def quick(self, x: Tensor, lam: float) -> Tensor:
@@ -64,19 +71,28 @@ class Local:
         """A little more, for what rounding may have taken away."""
         return upper + 1e-9 * upper.abs() + 1e-13 * self.problem.f(x).square().sum(1)
 
-    @property
-    def _rounds(self) -> int:
-        widths = self.problem.widths
-        work = sum(widths) * max(1.0, sum(widths[1:]) / DEEP)
-        return min(ROUNDS, max(FEWEST_ROUNDS, int(RELU_ROUNDS / work)))
-
 
 def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Tensor]:
     """The bound near each person, the radius up to which it holds, and the bound of shells alone: (n,) each."""
-    running = shell_values(problem, x, [lam])[0].clamp(min=0).cummax(1).values
+    running = _shells(problem, x).values([lam])[0].clamp(min=0).cummax(1).values
     count = (running <= NEAR * running[:, INNERMOST : INNERMOST + 1]).sum(1)
     near = running.gather(1, count[:, None] - 1)[:, 0]
     return near, radii(problem)[count], running[:, -1].clone()
+
+
+_KEPT: WeakKeyDictionary[Problem, dict[bytes, Shells]] = WeakKeyDictionary()
+
+
+def _shells(problem: Problem, x: Tensor) -> Shells:
+    """The shells of these people: the last groups asked for are kept, for they are asked for again at other lam."""
+    if not can_be_cut(problem):
+        return Shells(problem, x)  # wide ones take much room
+    kept, key = _KEPT.setdefault(problem, {}), x.numpy().tobytes()
+    found = kept.pop(key, None) or Shells(problem, x)
+    kept[key] = found
+    for old in list(kept)[:-REMEMBERED]:
+        del kept[old]
+    return found
 
 
 def _views(problem: Problem, x: Tensor, lam: float, inner: Tensor, goal: Tensor) -> Views:
@@ -97,35 +113,39 @@ def cut(
     eps: float,
     lam: float,
     reached: Tensor | None = None,
-    most: int = MOST_PIECES,
+    work: int = MOST_WORK,
     start: Pieces | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Local:
-    """At most so many pieces that hold the bound of tuning people down at lam. reached (n,): what their r_lam is known
-    to be at least; start: pieces to cut further. Ctrl-C ends the cutting; whatever there is by then is sound."""
-    x = x[:PEOPLE]
+    """Pieces that hold the bound of tuning people down at lam, made with so much work (``Pieces.cost``). reached (n,):
+    what their r_lam is known to be at least; start: pieces to cut further. Ctrl-C ends the cutting; whatever there is
+    by then is sound."""
     pieces, slack = whole(problem) if start is None else start, SLACK * lam * eps
+    few = FEWER if by_signs(problem.layers) else PEOPLE
+    x, reached = x[:few], None if reached is None else reached[:few]
     near, inner, _ = around(problem, x, lam)
-    goal = (near if reached is None else torch.maximum(near, reached[:PEOPLE])) + slack
+    goal = (near if reached is None else torch.maximum(near, reached)) + slack
     views = _views(problem, x, lam, inner, goal)
-    values = views.values(pieces)
+    values, spent = views.values(pieces), int(pieces.cost.sum())
     try:
-        while len(pieces) < most:
+        while spent < work:
             over = (values - goal[:, None]).clamp(min=0)
-            worth = over.sum(0) * (pieces.relu_loss.amax(1) > 0)
-            count = min(AT_ONCE, int((worth > 0).sum()))
+            worth = over.sum(0) * (pieces.choice >= 0)
+            count = min(max(AT_ONCE, len(pieces) // SHARE), int((worth > 0).sum()))
             now = lam * eps + goal.mean() + over.amax(1).mean()
             if progress is not None:
-                progress(f"{len(pieces)} of at most {most} pieces of Dom: {now:.4g} at lam = {lam:.4g}")
+                progress(f"{len(pieces)} pieces of Dom, {spent / work:.0%} of the work: {now:.4g} at lam = {lam:.4g}")
             if count == 0 or over.amax(1).mean() <= 0.05 * now:
                 break
             chosen = worth.topk(count).indices
             kept = torch.ones(len(pieces), dtype=torch.bool)
             kept[chosen] = False
             new = split(problem.layers, pieces[chosen])
-            found = views.values(new)
-            values = torch.cat([values[:, kept], torch.minimum(found, values[:, chosen][:, new.parent])], 1)
-            pieces = Pieces.join([pieces[kept], new])
+            found = values[:, chosen][:, new.parent]
+            person, piece = (found > views.enough[:, None]).nonzero(as_tuple=True)
+            found[person, piece] = torch.minimum(found[person, piece], views.pairs(new, person, piece)[0])
+            values = torch.cat([values[:, kept], found], 1)
+            pieces, spent = Pieces.join([pieces[kept], new]), spent + int(new.cost.sum())
     except KeyboardInterrupt:
         pass
     return Local(problem, pieces, slack)
@@ -135,6 +155,6 @@ def cut(
 def shells_lam(problem: Problem, x: Tensor, eps: float, lowest: float) -> float:
     """The lam at which shells alone do best on tuning people, among lowest * 1.5^k."""
     lams = [lowest * 1.5**k for k in range(20)]
-    mean = shell_values(problem, x[:PEOPLE], lams).amax(2).clamp(min=0).mean(1)
+    mean = Shells(problem, x[:FEW]).values(lams).amax(2).clamp(min=0).mean(1)
     objective = torch.tensor(lams, dtype=torch.float64) * eps + mean
     return lams[int(objective.argmin())]

@@ -18,7 +18,7 @@ from evenhand.bounds.bound import Bracket
 from evenhand.bounds.branch import bracket
 from evenhand.bounds.crown import output_change, output_range
 from evenhand.bounds.layers import Layer, forward
-from evenhand.bounds.local import MOST_PIECES, Local, can_be_cut, cut, shells_lam
+from evenhand.bounds.local import FIRST_WORK, MOST_WORK, PEOPLE, Local, can_be_cut, cut, shells_lam
 from evenhand.bounds.normal import Normal, normalised
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, fits
@@ -33,11 +33,11 @@ RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
 FAR = 1.5  # beyond so many times more tuning people are looked at
-TRIED, TRIED_AGAIN = 16, 64  # tuning people on whom a lam is tried, and the chosen one once more
+TRIED, TRIED_AGAIN = 32, 64  # tuning people on whom a lam is tried, and the chosen one once more; others are cut for
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
 HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
 STEP_DOWN = 1.2
-FIRST_PIECES = 300  # after so many it is seen whether it is hopeless
+GIVEN_UP = 1.5  # times the least objective so far; a little more may be one person's, for whom the next cuts do
 ON, MOST_STEPS = 1.4, 24  # and so on by this factor
 REFINED_SIZE, REFINED = 300, 2  # up to here more lam are tried, in so many rounds
 CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
@@ -239,20 +239,19 @@ class _Chooser:
 
     def try_local(self) -> Local:
         lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
-        local = self._cut(STEPS_UP[1] * lowest, FIRST_PIECES)
+        local = self._cut(STEPS_UP[1] * lowest, FIRST_WORK)
         few, reached = self.x[:FEW], self.reached(lowest)
         at_lowest = self._objective(lowest, local.upper(few, lowest, reached[:FEW])[0])
         if at_lowest <= HOPELESS * (lowest * self.eps + float(reached.mean())):
-            local = self._cut(STEPS_UP[1] * lowest, MOST_PIECES, local)
+            local = self._cut(STEPS_UP[1] * lowest, MOST_WORK, local)
             self._upwards(local, lowest)
-        else:  # the pieces are for the lam at which something can be had
-            local = self._cut(self._best_as_it_is(local, lowest) / 2, MOST_PIECES, local)
-            self._downwards(local, self._best_as_it_is(local, lowest))
-        return local
+            return local
+        return self._downwards(local, self._best_as_it_is(local, lowest), lowest)
 
-    def _cut(self, lam: float, most: int, start: Local | None = None) -> Local:
+    def _cut(self, lam: float, work: int, start: Local | None = None) -> Local:
         pieces = None if start is None else start.pieces
-        return cut(self.problem, self.x, self.eps, lam, self.reached(lam), most, pieces, self.progress)
+        others = slice(TRIED_AGAIN, TRIED_AGAIN + PEOPLE) if len(self.x) >= TRIED_AGAIN + FEW else slice(PEOPLE)
+        return cut(self.problem, self.x[others], self.eps, lam, self.reached(lam)[others], work, pieces, self.progress)
 
     def _best_as_it_is(self, local: Local, lowest: float) -> float:
         """The lam that is best without further cuts."""
@@ -299,14 +298,23 @@ class _Chooser:
             lam = best.lam * STEP_DOWN**i
             if lam * self.eps > self.least:
                 break
-            self._add(lam, local.quick(more, lam), None, True)
+            reached = self.reached(lam)[: len(more)]
+            far = upper > reached + lam * self.eps  # nobody's bound rises with lam
+            if not bool(far.any()):
+                break
+            upper[far] = torch.minimum(upper[far], local.upper(more[far], lam, reached[far])[0])
+            if self._add(lam, upper.clone(), None, True) > 1.1 * self.least:
+                break
 
-    def _downwards(self, local: Local, lam: float) -> None:
-        for _ in range(MOST_STEPS):
+    def _downwards(self, local: Local, lam: float, lowest: float) -> Local:
+        """Smaller and smaller lam, with pieces cut further for each, as long as that is worth it."""
+        while lam >= lowest:
+            local = self._cut(lam, MOST_WORK, local)
             objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
-            if objective > 1.03 * self.least:
-                break  # convex in lam
+            if objective > GIVEN_UP * self.least:
+                break
             lam = lam / STEP_DOWN
+        return local
 
     def _upwards(self, local: Local, lowest: float) -> None:
         further = [STEPS_UP[-1] * ON**i for i in range(1, MOST_STEPS)]

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.branch import default_cells
-from evenhand.bounds.linear import gain, linear_bounds
-from evenhand.bounds.parts import parts_around
+from evenhand.bounds.linear import Linear, gain, linear_bounds
+from evenhand.bounds.parts import Part, parts_around
 from evenhand.bounds.problem import Problem
 
 SHELLS = 32
@@ -29,20 +29,35 @@ def radii(problem: Problem) -> Tensor:
 @torch.no_grad()
 def shell_values(problem: Problem, x: Tensor, lams: list[float]) -> Tensor:
     """sup of d_Y - lam * d_X on each shell around each person, at most: (n, d) -> (len(lams), n, S)."""
-    widest = max([1, *problem.widths])
-    size = widest * max(problem.d, widest if len(problem.widths) > 1 else problem.d)
-    each = len(problem.grid(1, default_cells(problem))) * SHELLS
-    chunk = max(1, NUMBERS // (size * each))
-    parts = [_values(problem, x[i : i + chunk], lams) for i in range(0, len(x), chunk)]
-    return torch.cat(parts, 1) if parts else torch.zeros(len(lams), 0, SHELLS, dtype=torch.float64)
+    return Shells(problem, x).values(lams)
 
 
-def _values(problem: Problem, x: Tensor, lams: list[float]) -> Tensor:
+class Shells:
+    """The shells around some people; the linear bounds on them serve at every lam."""
+
+    @torch.no_grad()
+    def __init__(self, problem: Problem, x: Tensor) -> None:
+        widest = max([1, *problem.widths])
+        size = widest * max(problem.d, widest if len(problem.widths) > 1 else problem.d)
+        each = len(problem.grid(1, default_cells(problem))) * SHELLS
+        chunk = max(1, NUMBERS // (size * each))
+        self.parts = [_around(problem, x[i : i + chunk]) for i in range(0, len(x), chunk)]
+
+    @torch.no_grad()
+    def values(self, lams: list[float]) -> Tensor:
+        """sup of d_Y - lam * d_X on each shell around each person, at most: (len(lams), n, S)."""
+        found = [
+            torch.stack([gain(part, linear, f_x, lam) for lam in lams]).reshape(len(lams), n, -1, SHELLS).amax(2)
+            for n, part, linear, f_x in self.parts
+        ]
+        return torch.cat(found, 1) if found else torch.zeros(len(lams), 0, SHELLS, dtype=torch.float64)
+
+
+def _around(problem: Problem, x: Tensor) -> tuple[int, Part, Linear, Tensor]:
+    """The shells around each person, linear bounds on each of them, and f of the person."""
     grid = problem.grid(len(x), default_cells(problem))
     edges, count = radii(problem), len(grid)
     cells = grid[torch.arange(count).repeat_interleave(SHELLS)]
     part = parts_around(problem, x, cells, edges[:-1].repeat(count), edges[1:].repeat(count))
     rows = x[cells.person]
-    linear, f_x = linear_bounds(problem.layers, part, rows), problem.f(rows)
-    values = torch.stack([gain(part, linear, f_x, lam) for lam in lams])
-    return values.reshape(len(lams), len(x), -1, SHELLS).amax(2)
+    return len(x), part, linear_bounds(problem.layers, part, rows), problem.f(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -30,6 +31,9 @@ from evenhand.search.thorough import Attack, candidates
 from evenhand.search.within import Similar, within
 
 ANOTHER_LAM = 0.02  # a lam at which what was found is lower by this share is worth another pass
+LOOSE = 1.5  # times what was found: some bounds are loose then
+STEP_UP, MOST_STEPS, FURTHER = 1.2, 20, 1.1
+FEW_LOSE = 0.1  # of lam*eps: bounds nearer than this to what was found gain nothing
 MOVES_FROM = 128  # tuning people on whom the move of the lower bound is chosen
 Progress = bool | Callable[[str], None]
 
@@ -72,6 +76,7 @@ class Statement:
         self.each_low: list[NDArray[np.float64]] = []
         self.each_high: list[NDArray[np.float64]] = []
         self.seen: list[Tensor] = []
+        self.rbar: list[Tensor] = []
 
     @property
     def n(self) -> int:
@@ -98,6 +103,7 @@ class Statement:
             self.each_low.append(low)
             self.each_high.append(high)
             self.seen.append(rows)
+            self.rbar.append(found.upper)
         say(self.progress, f"{self.n:,} individuals, R_high = {read.up(lam * eps + self.above.mean):.4g}")
 
     def upper(self, alpha: float) -> float:
@@ -117,9 +123,40 @@ class Statement:
         low, high = self.pool.minimise(self.eps).value, read.up(bound.lam * self.eps + self.above.mean)
         check_order(low, high)
         if isinstance(self.pool, Pool) and isinstance(bound, Priced) and read.g is None:  # squares are what d_Y is
-            own = _at_their_own_lam(bound, self.pool, self.eps, torch.cat(self.seen), lams[-1], self.progress)
-            high = min(high, read.up(own))
+            with contextlib.suppress(KeyboardInterrupt):
+                high = min(high, read.up(self._at_another_lam(bound, self.pool, lams[-1])))
         return low, high
+
+    def _at_another_lam(self, bound: Priced, pool: Pool, tuned: float) -> float:
+        """lam*eps + mean bound at another lam, which suits these people better than the tuning people's. It is about
+        the sample: no confidence may rest on it."""
+        x, rbar, eps = torch.cat(self.seen), torch.cat(self.rbar), self.eps
+
+        def found(lam: float) -> float:
+            return lam * eps + float(pool.gains(lam).mean())
+
+        def bounds_at(lam: float, who: Tensor) -> Tensor:
+            return bound.at(lam).upper(x[who], torch.from_numpy(pool.gains(lam))[who]).upper
+
+        best = bound.lam * eps + float(rbar.mean())
+        if best <= LOOSE * found(bound.lam):  # as far above the minimiser of what was found as for tuning people
+            lam = pool.minimise(eps).lam * max(1.0, bound.lam / tuned)
+            if eps > 0 and 0 < lam < np.inf and found(bound.lam) > (1 + ANOTHER_LAM) * found(lam):
+                say(self.progress, f"once more at lam = {lam:.4g}, which suits these people; Ctrl-C leaves it out")
+                best = min(best, lam * eps + float(bounds_at(lam, torch.ones(len(x), dtype=torch.bool)).mean()))
+            return best
+        for step in range(1, MOST_STEPS):  # the bounds of a few are loose, and nobody's rises with lam
+            lam = bound.lam * STEP_UP**step
+            who = rbar > torch.from_numpy(pool.gains(lam)) + FEW_LOSE * lam * eps
+            if lam * eps >= best or not bool(who.any()):
+                break
+            say(self.progress, f"{int(who.sum())} individuals once more at lam = {lam:.4g}; Ctrl-C leaves it out")
+            rbar[who] = torch.minimum(rbar[who], bounds_at(lam, who))
+            value = lam * eps + float(rbar.mean())
+            best = min(best, value)
+            if value > FURTHER * best:
+                break
+        return best
 
     def certificate(
         self,
@@ -207,23 +244,6 @@ def _upper(bound: Bound, problem: Geometry, x: Tensor, points: Tensor) -> Bracke
     if not (isinstance(bound, Priced) and isinstance(problem, Problem)):
         return bound.upper(x)
     return bound.upper(x, problem.gain(x[:, None], points, bound.lam).amax(1).clamp(min=0))
-
-
-def _at_their_own_lam(bound: Priced, pool: Pool, eps: float, x: Tensor, tuned: float, progress: Progress) -> float:
-    """lam*eps + mean bound at the lam that suits these people, as far above the minimiser of what was found for them as
-    the bound's lam is above that of the tuning people. It is about the sample: no confidence may rest on it."""
-    lam = pool.minimise(eps).lam * max(1.0, bound.lam / tuned)
-
-    def found(lam: float) -> float:
-        return lam * eps + float(pool.gains(lam).mean())
-
-    if not (eps > 0 and 0 < lam < np.inf and found(bound.lam) > (1 + ANOTHER_LAM) * found(lam)):
-        return np.inf
-    say(progress, f"once more at lam = {lam:.4g}, which suits these people; Ctrl-C leaves it out")
-    try:
-        return lam * eps + float(bound.at(lam).upper(x, torch.from_numpy(pool.gains(lam))).upper.mean())
-    except KeyboardInterrupt:
-        return np.inf
 
 
 def most_d_x(problem: Geometry) -> float:

@@ -16,7 +16,6 @@ from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.regularizer import FairRegularizer, LamRule, PricedSearch, gradient_rule, ratio_rule
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.worst_cases import Search
-from evenhand.training.certified import certified_fine_tune
 
 # The paper's two stages in few steps. Adam's full stage tries every column by the same step, where one step along the
 # slope follows the steepest: rare columns then keep their weights (measured in docs/reproduction.md).
@@ -82,6 +81,8 @@ class SenSeIMethod(Searching):
             return
         if self.bounds_ is None:
             raise ValueError("certified fine-tuning needs bounds, within which R(h) is finite; or leave certified=None")
+        from evenhand.training.certified import certified_fine_tune  # and with it the bounds: only who asks waits
+
         rows = source.rows(0.0, None, torch.Generator(self.device).manual_seed(seed))
         x, y = rows.data if len(rows.data) == 2 else (rows.data[0], None)
         self.multipliers_ = certified_fine_tune(

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
 
 from evenhand.fair_metrics.columns import Column, column_names, column_positions, coordinate_directions, width
 from evenhand.fair_metrics.metric import FairMetric
@@ -37,7 +35,7 @@ def from_classifier(
     *,
     classifier: Any = None,
     regressor: Any = None,
-    l2: float = 0.1,
+    l2: float | Sequence[float] = 0.1,
 ) -> FairMetric:
     """The metric of the paper's Adult experiment: sensitive columns and what predicts them cost nothing.
 
@@ -47,13 +45,23 @@ def from_classifier(
     lives outside X; None predicts every one of ``columns``. The inner models minimise the mean loss plus
     l2/2 |w|^2, with the paper's l2; ``classifier`` and ``regressor`` replace them (any scikit-learn estimator with
     ``coef_``). The fitted models are in ``metric.attribute_models``.
+
+    A large l2 finds all that goes along with the attribute, a small one what gives it away most surely. With several,
+    ``l2=(0.1, 1e-5)``, the directions of both cost nothing.
     """
+    from sklearn.linear_model import LogisticRegression, Ridge  # at use: it takes as long to import as torch
+
     values = _finite_array(X)
     attributes = _attributes(X, values, columns if predict is None else predict)
-    n = len(values)
-    classifier = classifier if classifier is not None else LogisticRegression(C=1 / (l2 * n), max_iter=2000)
-    regressor = regressor if regressor is not None else Ridge(alpha=l2 * n)
-    models = [_fit(values, name, target, left_out, classifier, regressor) for name, target, left_out in attributes]
+    strengths = _strengths(l2)
+    if len(strengths) > 1 and (classifier is not None or regressor is not None):
+        raise ValueError("several l2 are of the inner models that classifier= and regressor= replace; give one of both")
+    models = []
+    for name, target, left_out in attributes:
+        for weight in (strength * len(values) for strength in strengths):
+            classify = classifier if classifier is not None else LogisticRegression(C=1 / weight, max_iter=2000)
+            regress = regressor if regressor is not None else Ridge(alpha=weight)
+            models.append(_fit(values, name, target, left_out, classify, regress))
     parts = [coordinate_directions(X, columns).numpy()] if len(columns) else []
     parts += [model.directions for model in models]
     if not parts:
@@ -61,6 +69,16 @@ def from_classifier(
     metric = FairMetric(torch.as_tensor(np.concatenate(parts, axis=1), dtype=torch.float32))
     metric.attribute_models = tuple(models)
     return metric
+
+
+def _strengths(l2: float | Sequence[float]) -> list[float]:
+    try:
+        strengths = [float(strength) for strength in (l2 if isinstance(l2, Iterable) else [l2])]
+    except (TypeError, ValueError):
+        strengths = []
+    if not strengths or not all(0 < strength < np.inf for strength in strengths):
+        raise ValueError(f"l2 must be a positive number, or several, such as (0.1, 1e-5); got {l2!r}")
+    return strengths
 
 
 def _finite_array(X: Any) -> np.ndarray:
@@ -115,6 +133,8 @@ def _target(name: str, given: Any, n: int) -> np.ndarray:
 def _fit(
     values: np.ndarray, name: str, target: np.ndarray, left_out: list[int], classifier: Any, regressor: Any
 ) -> AttributeModel:
+    from sklearn.base import clone
+
     used = [i for i in range(values.shape[1]) if i not in set(left_out)]
     distinct = np.unique(target)
     if len(distinct) < 2:
@@ -149,7 +169,7 @@ def from_classifier_stream(
     columns: Sequence[Column] = (),
     predict: Sequence[Column] | None = None,
     *,
-    l2: float = 0.1,
+    l2: float | Sequence[float] = 0.1,
     max_passes: int = 50,
 ) -> FairMetric:
     """``from_classifier`` for chunks of X (frames or arrays) that can be read again: a list, ``streaming.Repeated``.
@@ -163,7 +183,8 @@ def from_classifier_stream(
     if first is None:
         raise ValueError("there are no chunks, so there is nothing to learn from")
     names = list(columns if predict is None else predict)
-    models = [_fit_chunks(chunks, first, name, l2, max_passes) for name in names]
+    strengths = _strengths(l2)
+    models = [_fit_chunks(chunks, first, name, strength, max_passes) for name in names for strength in strengths]
     parts = [coordinate_directions(first, columns).numpy()] if len(columns) else []
     parts += [model.directions for model in models]
     if not parts:

@@ -130,6 +130,8 @@ class _Climb:
         self.v: Tensor | None = None  # only once a point was tried that may cost something
         self.current = torch.zeros_like(gain_at_x, dtype=torch.bool)  # rows whose best point is the latest one
         self.margins = self._margins_of(path.zeros(d)) if limits is not None else None
+        self.scratch: Tensor | None = None  # (n, d): fresh memory for every step costs more than the arithmetic in it
+        self.rest: Tensor | None = None
         self.u_limits = self._u_limits()
 
     def run(self, generator: torch.Generator | None) -> None:
@@ -152,7 +154,7 @@ class _Climb:
         u = self.u if self.moves.back is None else self.u @ self.moves.back.T
         if self.v is None:
             return WorstCases(x_worst, torch.zeros_like(self.best), self.best, u, None, z)
-        d_x = self._price(self.v)[0]
+        d_x = self._cost(self.v)
         return WorstCases(x_worst, d_x, torch.add(self.best, d_x, alpha=self.lam), u, self.v, z)
 
     def _subspace_stage(self, u: Tensor) -> Tensor | None:
@@ -180,7 +182,7 @@ class _Climb:
         into = self._into_box(self.moves.held(u), torch.zeros_like(self.margins[0]))
         cut = into.any(dim=1).nonzero()[:, 0]  # the rows which the box holds back
         v = self.moves.across(into)
-        self._keep(self.path.value(v, cut).sub(self._price(v)[0], alpha=self.lam), u, v)
+        self._keep(self.path.value(v, cut).sub(self._cost(v), alpha=self.lam), u, v)
         return into
 
     def _full_stage(self, u: Tensor, into: Tensor | None, generator: torch.Generator | None) -> None:
@@ -189,7 +191,7 @@ class _Climb:
         held = self.moves.held(u) if self.margins is not None else None
         if u.shape[1] == 0:  # there is no subspace to start from, and at x' = x the squared distance is flat
             into = self._into_box(held, self._noise(d, self.search.noise / d**0.5, generator))
-            self.here = self.path.value(into).sub(self._price(into)[0], alpha=self.lam)
+            self.here = self.path.value(into).sub(self._cost(into), alpha=self.lam)
         price = None if into is None else self._price(into)
         into = self.path.zeros(d) if into is None else into
         ascent = None if self.search.line_search else self.search.ascent(into, self.search.full_step)
@@ -220,11 +222,11 @@ class _Climb:
     ) -> tuple[Tensor, Tensor]:
         """Go uphill to the best of three points of the line: its start, its far end inside the box, and the top
         of the parabola through both. The path is cheap along a line, so this costs little more than the far end."""
-        length = slope.norm(dim=1, keepdim=True).clamp_min_(torch.finfo(slope.dtype).tiny)
+        length = _squared(slope, self._scratch_for(slope)).sqrt_()[:, None].clamp_min_(torch.finfo(slope.dtype).tiny)
         far = torch.addcdiv(into, slope, length, value=self.search.full_step * into.shape[1] ** 0.5)
         self._into_box(held, far)
         self.path.start_line()
-        d_x = self._price(far)[0]
+        d_x = self._cost(far)
         end = self.path.value(self.moves.across(far)).sub(d_x, alpha=self.lam)
         move = far.sub_(into)
         # Along the line d_X is the parabola near + t * more + t^2 * (d_x - near - more).
@@ -248,24 +250,48 @@ class _Climb:
         return torch.addcmul(into, t[:, None], move), top
 
     def _price(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        """d_X of the move, (n,), and half its gradient, Sigma v: both from one projection, without a (d, d) product."""
+        """d_X of the move, (n,), and half its gradient, Sigma v: both from one projection, without a (d, d) product.
+
+        The gradient stays as it is until the next call."""
         if self.metric.factor is not None:
             rest = v @ self.metric.factor.T
             return rest.square().sum(1), rest @ self.metric.factor
+        self.rest = torch.empty_like(v) if self.rest is None else self.rest
+        rest = self._across_directions(v, self.rest)
+        return _squared(rest, self._scratch_for(v)), rest
+
+    def _cost(self, v: Tensor) -> Tensor:
+        """d_X of the move alone, (n,)."""
+        if self.metric.factor is not None:
+            return (v @ self.metric.factor.T).square_().sum(1)
+        rest = self._across_directions(v, self._scratch_for(v))
+        return _squared(rest, rest)
+
+    def _across_directions(self, v: Tensor, out: Tensor) -> Tensor:
         directions = self.metric.directions
         inside = torch.mm(directions.T, v.T)  # (k, n): the thin product is faster this way round
-        rest = torch.addmm(v, inside.T, directions.T, alpha=-1, out=torch.empty_like(v))
-        return rest.square().sum(1), rest
+        return torch.addmm(v, inside.T, directions.T, alpha=-1, out=out)
+
+    def _scratch_for(self, v: Tensor) -> Tensor:
+        self.scratch = torch.empty_like(v) if self.scratch is None else self.scratch
+        return self.scratch
 
     def _keep(self, objective: Tensor, u: Tensor | None, v: Tensor | None) -> None:
         """Remember this point in the rows where it beats the best so far."""
         self.here = objective
         better = self.current = objective > self.best
+        if v is not None and self.v is None:
+            self.v = torch.zeros_like(v)
+        if bool(better.all()):  # most steps are, and a copy costs far less than a choice
+            self.best.copy_(objective)
+            if u is not None:
+                self.u.copy_(u)
+            if self.v is not None:
+                self.v.zero_() if v is None else self.v.copy_(v)
+            return
         torch.where(better, objective, self.best, out=self.best)
         if u is not None:
             torch.where(better[:, None], u, self.u, out=self.u)
-        if v is not None and self.v is None:
-            self.v = torch.zeros_like(v)
         if self.v is not None:
             torch.where(better[:, None], self.v.new_zeros(()) if v is None else v, self.v, out=self.v)
 
@@ -330,3 +356,8 @@ class _Climb:
         free = u.clone()
         free[rows, freed:] = kept.T
         return free
+
+
+def _squared(v: Tensor, out: Tensor) -> Tensor:
+    """|v|^2 of each row, (n,); ``out`` is written over."""
+    return torch.mul(v, v, out=out).sum(1)

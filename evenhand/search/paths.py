@@ -165,6 +165,7 @@ class ReLUPath(SplitPath):
         if isinstance(gain, DistanceGain) and self.closed_form:
             # The slope of (1/K) |h - h(x)|^2 is (2/K) (h - h(x)); its factor goes into the last weights.
             self.h_x = beside(z, gain.h_x.shape[1]).copy_(gain.h_x)
+            self.squares = torch.empty_like(self.h_x)
             self.back[-1] = self.back[-1] * (2 / gain.h_x.shape[1])
         self.settled = torch.empty_like(z)
         self.moved: Tensor | None = None
@@ -198,7 +199,7 @@ class ReLUPath(SplitPath):
             z = output
         if self.closed_form:
             self.h_slope = z.sub_(self.h_x)
-            return z.square().mean(1)
+            return torch.mul(z, z, out=self.squares).sum(1).div_(z.shape[1])
         value, self.h_slope = value_and_slope(self.gain, z)
         return value
 

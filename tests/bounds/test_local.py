@@ -58,7 +58,7 @@ def test_shells_and_pieces_are_above_all_that_is_tried_and_close_to_it(sizes, fr
     shells = Local(problem, None).upper(x, LAM)[0]
     assert (shells >= found - 1e-9).all()
     if can_be_cut(problem):
-        local = cut(problem, random_points(problem, 6, 2), 0.01, LAM, most=80)
+        local = cut(problem, random_points(problem, 6, 2), 0.01, LAM, work=600)
         upper = local.upper(x, LAM)[0]
         assert (upper >= found - 1e-9).all()
         assert (upper <= shells + 1e-9).all()
@@ -93,7 +93,7 @@ def test_close_to_a_person_the_bound_is_exact():
 
 def test_the_pieces_show_an_x_that_comes_near_the_bound():
     problem = column_problem((3, 4, 4, 1))
-    local = cut(problem, random_points(problem, 4, 2), 0.01, LAM, most=30)
+    local = cut(problem, random_points(problem, 4, 2), 0.01, LAM, work=200)
     x = random_points(problem, 12, 5)
     upper, points = local.upper(x, LAM)
     assert ((points >= problem.box.low - 1e-9) & (points <= problem.box.high + 1e-9)).all()
@@ -106,7 +106,7 @@ def test_the_pieces_show_an_x_that_comes_near_the_bound():
 
 def test_a_row_alone_gets_the_same_bound():
     problem = column_problem((3, 4, 4, 1))
-    local = cut(problem, random_points(problem, 4, 2), 0.01, LAM, most=30)
+    local = cut(problem, random_points(problem, 4, 2), 0.01, LAM, work=200)
     x = random_points(problem, 4, 5)
     torch.testing.assert_close(local.upper(x, LAM)[0][2:3], local.upper(x[2:3], LAM)[0])
 
@@ -116,7 +116,7 @@ def test_units_of_columns_do_not_matter():
     plain, other = column_problem(), column_problem(units=units)
     x = random_points(plain, 3, 1)
     both = [
-        cut(p, random_points(plain, 4, 2) * u, 0.01, LAM, most=20).upper(x * u, LAM)[0]
+        cut(p, random_points(plain, 4, 2) * u, 0.01, LAM, work=100).upper(x * u, LAM)[0]
         for p, u in ((plain, torch.ones(4, dtype=torch.float64)), (other, units))
     ]
     torch.testing.assert_close(both[0], both[1], rtol=1e-6, atol=1e-9)
@@ -174,7 +174,7 @@ def exact(problem, x, lam, pieces=24, tangents=40):
 def test_pieces_bracket_the_exact_supremum():
     problem = column_problem((3, 5, 1), seed=4)
     x = random_points(problem, 2, 1)
-    upper = cut(problem, random_points(problem, 6, 2), 0.01, LAM, most=80).upper(x, LAM)[0]
+    upper = cut(problem, random_points(problem, 6, 2), 0.01, LAM, work=600).upper(x, LAM)[0]
     for i in range(2):
         least, most = exact(problem, x[i : i + 1], LAM)
         assert least <= upper[i].item() + 1e-9

@@ -5,9 +5,10 @@ import torch
 from scipy.optimize import linprog
 
 from bounds.nets import random_points
-from bounds.test_local import LAM, column_problem
+from bounds.test_local import column_problem
+from evenhand.bounds import partition
 from evenhand.bounds.layers import pre_activations
-from evenhand.bounds.partition import Refinement, Views, split, supremum, whole
+from evenhand.bounds.partition import split, supremum, whole
 
 
 def cut_twice(problem):
@@ -44,12 +45,28 @@ def test_supremum_is_above_the_linear_programme_and_close():
     assert -exact.fun - 1e-9 <= found <= -1.05 * exact.fun
 
 
-def test_values_and_their_refinement_are_above_all_that_is_tried():
-    problem = column_problem((3, 4, 4, 1))
-    x, other = random_points(problem, 5, 1), random_points(problem, 20_000, 2)
-    gain = torch.stack([problem.gain(row.expand_as(other), other, LAM) for row in x]).amax(1)
-    nothing = torch.zeros(5, dtype=torch.float64)
-    for enough in (nothing, 10 + nothing):  # what is enough is not worked on, and still counts
-        views = Views(x, problem.f(x)[:, 0], problem.sigma.diagonal(), LAM, nothing, enough)
-        assert (views.values(cut_twice(problem)).amax(1) >= gain - 1e-9).all()
-        assert (Refinement(problem.layers, whole(problem)).upper(views, 4, 4)[0] >= gain - 1e-9).all()
+def test_columns_are_halved_while_many_relus_are_unsure_and_signs_split_after_that(monkeypatch):
+    problem = column_problem((4, 6, 6, 1))
+    pieces = whole(problem)
+    assert (pieces.choice >= problem.d).any()
+    monkeypatch.setattr(partition, "FEW_RELUS", 0)
+    monkeypatch.setattr(partition, "FEW_UNSURE", 100)
+    assert (whole(problem).choice == pieces.choice).all()
+    monkeypatch.setattr(partition, "FEW_UNSURE", 0)
+    pieces = whole(problem)
+    assert ((pieces.choice >= 0) & (pieces.choice < problem.d)).all()
+    halves = split(problem.layers, pieces)
+    for i, column in enumerate(pieces.choice.tolist()):
+        low, high = pieces.low[i, column], pieces.high[i, column]
+        mine = halves[halves.parent == i]
+        assert sorted(mine.low[:, column].tolist()) == [low, (low + high) / 2]
+        assert sorted(mine.high[:, column].tolist()) == [(low + high) / 2, high]
+        assert (mine.sign == 0).all()
+
+
+def test_a_piece_on_which_the_network_is_linear_is_not_cut():
+    problem = column_problem((4, 6, 1))
+    point = random_points(problem, 1, 0)
+    none = torch.zeros(1, 6, dtype=torch.int8)
+    small = partition.bounded(problem.layers, point - 1e-9, point + 1e-9, none, torch.arange(1))
+    assert small.choice.tolist() == [-1]

@@ -95,11 +95,35 @@ def test_the_inner_model_can_be_given():
         (lambda X: from_classifier(X.assign(a=np.nan), ["sex"]), r"NaN or infinite values in column\(s\) \['a'\]"),
         (lambda X: from_classifier(X.assign(a="text"), ["sex"]), "encode the categorical columns first"),
         (lambda X: from_classifier(X, [], []), "at least one sensitive column"),
+        (lambda X: from_classifier(X, ["sex"], l2=0.0), "l2 must be a positive number, or several"),
+        (lambda X: from_classifier(X, ["sex"], l2=()), "l2 must be a positive number, or several"),
+        (lambda X: from_classifier(X, ["sex"], l2="strong"), "l2 must be a positive number, or several"),
+        (lambda X: from_classifier(X, ["sex"], l2=(1, 2), classifier=LogisticRegression()), "give one of both"),
     ],
 )
 def test_errors_name_the_cause(call, message):
     with pytest.raises(ValueError, match=message):
         call(frame()[0])
+
+
+@pytest.mark.parametrize("learn", [from_classifier, lambda X, *args, **l2: from_classifier_stream([X], *args, **l2)])
+def test_with_several_strengths_the_directions_of_each_cost_nothing(learn):
+    X, _ = frame()
+    both = learn(X, ["sex"], ["sex"], l2=(0.1, 1e-5))
+    assert both.directions.shape[1] == 3
+    assert [model.name for model in both.attribute_models] == ["sex", "sex"]
+    for strength in (0.1, 1e-5):
+        (one,) = learn(X, ["sex"], ["sex"], l2=strength).attribute_models
+        assert contains(both, one.directions[:, 0])
+    weak = from_classifier(X, ["sex"], ["sex"], l2=0.1)
+    assert not contains(weak, both.attribute_models[1].directions[:, 0])
+
+
+def test_several_strengths_of_a_number():
+    X, _ = frame()
+    both = from_classifier(X, [], ["a"], l2=[10.0, 1e-6])
+    strong, free = both.attribute_models
+    assert np.linalg.norm(strong.directions) < 0.5 * np.linalg.norm(free.directions)
 
 
 def test_an_attribute_is_not_predicted_from_itself():
