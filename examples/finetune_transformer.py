@@ -29,7 +29,9 @@ from evenhand.regularizer import FairRegularizer
 from evenhand.search import GradientSearch
 from evenhand.variations import Variations
 
-FACE_TEXTS, FACE_VERSIONS = 48, 6  # from which the directions are learned anew
+FACE_TEXTS, FACE_VERSIONS = 64, 8  # from which the directions are learned anew
+TINY = {"k": 6, "refresh": 25, "lr": 1e-3, "rho": 1.0}
+WHOLE = {"k": 25, "refresh": 10, "lr": 5e-5, "rho": 5.0}  # a large encoder has more room to hide a token in
 LONGEST = 240  # characters of a real comment
 NEAR = 4  # batches are drawn from so many times their size of texts that are about equally long: less is padded
 
@@ -161,7 +163,7 @@ def real_comments(path: str, n: int, swap: TokenSwap) -> Comments:
 
 
 def main(
-    name: str | None = None, n: int = 400, steps: int = 150, rho: float = 1.0, data: str | None = None
+    name: str | None = None, n: int = 400, steps: int = 150, rho: float | None = None, data: str | None = None
 ) -> dict[str, dict[str, float]]:
     name = name or default_model()
     swap = TokenSwap(identity_tokens(), sample=8)
@@ -172,7 +174,9 @@ def main(
     texts, held_out = ([comments.texts[i] for i in rows] for rows in (train, test))
     seen, versions = swap(texts), swap(held_out)
     scores = {}
-    for method, weight in (("plain", 0.0), ("SenSeI", rho)):
+    settings = TINY if name == "tiny" else WHOLE
+    settings = settings if rho is None else {**settings, "rho": rho}
+    for method, weight in (("plain", 0.0), ("SenSeI", settings["rho"])):
         if name == "tiny":
             encoder, tokenizer = tiny_bert(comments.texts)
         else:
@@ -183,9 +187,7 @@ def main(
         with torch.random.fork_rng():
             torch.manual_seed(0)
             model = PooledClassifier(encoder, tokenizer)
-            losses = finetune(
-                model, texts, comments.y[train], seen, rho=weight, steps=steps, lr=1e-3 if name == "tiny" else 5e-5
-            )
+            losses = finetune(model, texts, comments.y[train], seen, steps=steps, **{**settings, "rho": weight})
         trained = time.process_time() - began
         toxic = versions.map(model.toxic)
         scores[method] = {
@@ -206,13 +208,18 @@ if __name__ == "__main__":
     parser.add_argument("--data", help="a CSV file with the columns text and toxic; default: comments from templates")
     parser.add_argument("--n", type=int, default=400, help="number of comments")
     parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--rho", type=float, default=1.0)
+    parser.add_argument("--rho", type=float, help="default: 1 for tiny, 5 otherwise")
     parser.add_argument("--out", type=Path, help="a JSON file for the scores")
     given = parser.parse_args()
     started = time.time()
     found = main(given.model, given.n, given.steps, given.rho, given.data)
     if given.out is not None:
-        run = {"comments": given.n, "steps": given.steps, "rho": given.rho, "minutes": (time.time() - started) / 60}
+        run = {
+            "comments": given.n,
+            "steps": given.steps,
+            "rho": given.rho or WHOLE["rho"],
+            "minutes": (time.time() - started) / 60,
+        }
         rounded = {method: {k: round(v, 4) for k, v in scores.items()} for method, scores in found.items()}
         run |= {"minutes": round(run["minutes"], 1), "threads": torch.get_num_threads(), "scores": rounded}
         given.out.write_text(json.dumps(run, indent=1) + "\n")

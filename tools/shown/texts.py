@@ -44,8 +44,6 @@ def text_block(name: str) -> str:
         return markdown(pd.read_csv(find("moderation.csv")), moderation.SHOWN)
     if name == "moderation_templates":
         return markdown(pd.read_csv(find("moderation.csv")), moderation.ON_TEMPLATES)
-    if name == "table2_bios_default_tuning":
-        return tuning(pd.read_csv(find(f"{name}.csv")), table2_bios.SCORES)
     if name == "moderation_table1":
         return markdown(pd.read_csv(find("moderation.csv")), moderation.TABLE_1)
     if name == "moderation_choice":
