@@ -19,7 +19,8 @@ NEAR = 1.2  # shells are trusted as long as they stay within this factor of the 
 INNERMOST = 2
 AT_ONCE, SHARE = 64, 8  # pieces cut in a round, or one in so many of them
 MOST_COLUMNS, MOST_RELUS = 64, 400
-WORK, WORST = 3000, 16  # each person's own worst pieces are looked at closer, or cut, so many pieces at most
+WORK, WORST = 3000, 16  # pieces that are made of each person's own worst ones, which are also looked at closer
+RELU_WORK = 600_000  # of a small network they are made faster: so many times ReLUs
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
 FIRST_WORK, MOST_WORK = 2000, 80_000  # for the pieces that all people share
@@ -50,9 +51,13 @@ class Local:
         rows = (alone > ENOUGH * goal).nonzero()[:, 0]
         if self.refinement is not None and len(rows):
             views = _views(self.problem, x[rows], lam, inner[rows], goal[rows])
-            far, points[rows] = self.refinement.upper(views, WORK, WORST)
+            far, points[rows] = self.refinement.upper(views, self._work, WORST)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
         return self._rounded(x, alone), points
+
+    @property
+    def _work(self) -> int:
+        return WORK if by_signs(self.problem.layers) else max(WORK, RELU_WORK // sum(self.problem.widths))
 
     @cached_property
     def refinement(self) -> Refinement | None:
