@@ -114,6 +114,13 @@ class Judged:
         """Outputs as the distance means them: of classes, a shift of all logits of a person is nothing."""
         return (lambda x: centred(self.outputs(x))) if distance.of_classes else self.outputs
 
+    def has_slopes(self, x: Tensor) -> bool:
+        """Whether autograd can follow it at x (n, d): some networks run a part under no_grad, or detach it."""
+        if self.module is None:
+            return False
+        with torch.enable_grad():
+            return self.outputs(x[:2].detach().clone().requires_grad_(True)).requires_grad
+
     def check_function(self, x: Tensor) -> None:
         """Is it a function of one person at a time? The same people, asked again in another order, must get the same
         answers; otherwise no statement about it would mean anything."""
