@@ -66,6 +66,8 @@ tables: $(VENV)/.developed  ## the paper's tables and figures
 	$(BIN)/python experiments/table1_toxicity.py
 	$(BIN)/python experiments/table2_bios.py
 	$(BIN)/python experiments/fig2_tradeoff.py
+	$(BIN)/python experiments/moderation.py
+	$(BIN)/python experiments/occupations.py
 	$(BIN)/python experiments/certify_adult.py
 	$(BIN)/python -m evenhand demo --json > experiments/results/demo.json
 

@@ -1,10 +1,11 @@
 """Comments with the default recipe, `TextClassifier`: consistency, and who is flagged for it.
 
 Ten random 70-30 splits of the comments. In each, 25 random tokens of 50 are known in training; consistency and CTF
-score are computed with all 50. Rho, calibration and threshold are chosen by the classifier itself on a fifth of its
-training comments, for every method by the same rule; no test comment and no sentence of identity_templates.py is looked
-at before. Versions are made of a third of the comments that mention an identity, to save encoding: every third
-in the order of the file, their row numbers are in moderation_rows.txt.
+score are computed with all 50 (`about_people` holds none of the unknown ones). Rho, calibration and threshold are
+chosen by the classifier itself on a fifth of its training comments, for every method by the same rule; no test comment
+and no sentence of identity_templates.py is looked at before. Versions are made of a third of the comments that mention
+an identity, to save encoding: every third in the order of the file, their row numbers are in moderation_rows.txt.
+moderation_choice.csv has what the rule saw: AUC and CTF score on validation comments at each rho.
 
     python experiments/moderation.py [--quick] [--seeds 10]
 """
@@ -16,12 +17,13 @@ from typing import Any
 
 import numpy as np
 from identity_templates import identity_sentences
+from table1_toxicity import GROUPS
 from text_tables import SHARED, Runs, arguments, encoder, markdown, table
 
 from evenhand.counterfactuals import TokenSwap, identity_tokens
-from evenhand.datasets import Comments, jigsaw_toxicity, mentions
+from evenhand.datasets import Comments, about_people, jigsaw_toxicity, mentions
 from evenhand.error_rates import auc, equal_error_rate, error_rates
-from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
+from evenhand.evaluation import accuracy_spread, balanced_accuracy, ctf_std, prediction_consistency
 from evenhand.text import TextClassifier, without_blind
 from evenhand.variations import Variations
 
@@ -37,8 +39,10 @@ METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
     "SenSeI": ("sensei", False),
     "SenSeI + mentions": ("sensei", True),
 }
-SCORES = ("BA", "AUC", "CTF", "PC", "FPR", "FPR id", "t AUC", "t EER", "t FPR", "t FNR", "FPED", "FNED")
-SHOWN, ON_TEMPLATES = SCORES[:6], SCORES[6:]  # the docs show them as two tables
+SHOWN = ("BA", "AUC", "CTF", "PC", "FPR", "FPR id")  # the docs show them as several tables
+ON_TEMPLATES = ("t AUC", "t EER", "t FPR", "t FNR", "FPED", "FNED")
+SCORES = (*SHOWN, *ON_TEMPLATES, "BA STD", "ACC STD")
+TABLE_1 = ("BA", "CTF", "PC", "BA STD", "ACC STD")  # the columns of the paper's table
 QUICK_COMMENTS = 60
 QUICK = {"hidden": (20,), "steps": 10, "k": 5}
 
@@ -67,8 +71,16 @@ def fitted(
     kind, taught = METHODS[method]
     extra = mentions(known, 20 if less else MENTIONS, seed=seed)
     swap = only(TokenSwap(known, passage=PASSAGE), some & known_only)
+    about = about_people(known)
+    few = Variations(about.values[:2, :10], about.rows[:2])  # of a quick run
     model = TextClassifier(
-        embed, swap, kind, mentions=(extra.texts, extra.y) if taught else None, random_state=seed, **less
+        embed,
+        swap,
+        kind,
+        mentions=(extra.texts, extra.y) if taught else None,
+        about=few if less else about,
+        random_state=seed,
+        **less,
     )
     return model.fit([comments.texts[i] for i in train], comments.y[train])
 
@@ -85,6 +97,8 @@ def scores(
     logits = Variations(vectors.values, vectors.rows).map(lambda x: model._logits(x))
     toxic = model.calibration_.probabilities(logits.values.reshape(-1, 2))[:, 1].reshape(len(vectors), -1)
     about = np.array([bool(found[i]) for i in test])
+    groups = {name: np.array([bool(found[i] & set(tokens)) for i in test]) for name, tokens in GROUPS.items()}
+    spread = accuracy_spread(y, flagged.astype(int), groups)
     sentences = identity_sentences(TOKENS)
     truth, score = sentences["toxic"].to_numpy(), model.predict_proba(sentences["text"].tolist())[:, 1]
     rates = error_rates(truth, score >= model.threshold_, {t: sentences["token"] == t for t in TOKENS})
@@ -102,6 +116,8 @@ def scores(
         "t FNR": rates.fnr,
         "FPED": rates.fped,
         "FNED": rates.fned,
+        "BA STD": spread.balanced_accuracy_std,
+        "ACC STD": spread.accuracy_std,
         "blind": float(blind),
     }
 
@@ -121,6 +137,7 @@ def main() -> None:
         comments = Comments([comments.texts[i] for i in rows], comments.y[rows], comments.groups.iloc[rows])
         found = [found[i] for i in rows]
     runs = Runs(given.out / f"{NAME}{'_quick' if given.quick else '_runs'}.csv")
+    tried = Runs(given.out / f"{NAME}{'_quick' if given.quick else ''}_choice.csv")
     for seed in range(1 if given.quick else given.seeds):
         _, _, known = split(comments, seed)
         unknown = set(TOKENS) - set(known)
@@ -133,6 +150,9 @@ def main() -> None:
                     warnings.simplefilter("ignore")
                     model = fitted(method, comments, seed, embed, some, known_only, QUICK if given.quick else {})
                 took = time.process_time() - start
+                for row in [{"rho": 0.0, **model.plain_}, *(model.choice_ if METHODS[method][0] != "plain" else [])]:
+                    on_validation = {"AUC": row["auc"], "CTF": row["ctf"]}
+                    tried.run(seed, method, {"rho": row["rho"]}, lambda found=on_validation: found)
                 return {**scores(model, comments, seed, some, found), "fit seconds": took}
 
             runs.run(seed, method, {}, make)

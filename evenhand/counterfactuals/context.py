@@ -45,6 +45,8 @@ _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$"
 )
 _SLURRED = frozenset(["gay", "gays", "queer", "queers", "homosexual", "lesbian", "retarded"])
+_OLD_MAN = re.compile(r"\b(?:my|your|his|her|our|their)\s+$", re.IGNORECASE)  # a father, a husband, a wife
+_OLD_MEN = r"\s+(?:man|lady|woman|folks|girl|boy)\b"
 _WORD = re.compile(r"\s{0,2}[\"“'‘(]?([^\W\d_][\w’']*)")
 
 
@@ -86,7 +88,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         r"(?:\b(?:years?|months?|weeks?|days?|yrs?|yr|y)[\s-]*|\d\s*)$", before, re.IGNORECASE
     ):
         return "age"
-    if _idiom(before, after, token):
+    if _idiom(before, after, token) or (token == "old" and _OLD_MAN.search(before) and re.match(_OLD_MEN, after)):
         return "idiom"
     if _names_thing(after, token, plural):
         return "thing"

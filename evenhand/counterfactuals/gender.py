@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from evenhand.counterfactuals.names import other_names, part_of_a_place, second_name, subject_name
+from evenhand.counterfactuals.names import other_names, other_word, part_of_a_place, second_name, subject_name
 from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
-from evenhand.counterfactuals.texts import as_texts, cleaned, like_case, with_article, words_of
+from evenhand.counterfactuals.texts import as_texts, cleaned, foreign, like_case, with_article, words_of
 from evenhand.variations import Variations
 
 __all__ = ["GenderSwap"]
@@ -141,6 +141,10 @@ class GenderSwap:
             names = [] if self._name is None else [(1, m) for m in self._name.finditer(text)]
             kinds = sorted([*words, *names], key=lambda pair: pair[1].start())
             return [Site(m.start(), m.end(), m[0], (k, m[0] if k else m[0].lower())) for k, m in kinds]
+        if foreign(text):
+            said = [*self._pattern.finditer(text), *([] if self._name is None else self._name.finditer(text))]
+            left = [Site(m.start(), m.end(), m.group(), (0, m.group().lower()), "not English") for m in said]
+            return sorted(left, key=lambda site: site.start)
         subject = None if self._name is None else subject_name(text, self._name, self._male)
         others = other_people(text, subject) if self._nouns else frozenset()
         found = [
@@ -151,6 +155,7 @@ class GenderSwap:
             return found
         for m in self._name.finditer(text):
             mine = m.group() == subject and not part_of_a_place(text, m.start(), m.end())
+            mine = mine and not other_word(text, m.start(), m.end())
             second = not mine and subject is not None and second_name(text, m, subject, self._male)
             why = "" if mine or second else "somebody else, a place or an organisation"
             found.append(Site(m.start(), m.end(), m.group(), (2 if second else 1, m.group()), why))

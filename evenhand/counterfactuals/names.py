@@ -9,7 +9,7 @@ from functools import cache
 
 from evenhand.counterfactuals.texts import as_texts, word_list, words_of
 
-__all__ = ["known_names", "names_in", "other_names", "part_of_a_place", "second_name", "subject_name"]
+__all__ = ["known_names", "names_in", "other_names", "other_word", "part_of_a_place", "second_name", "subject_name"]
 
 _SEXES = ("male", "female")
 _TITLE = r"(?:(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
@@ -22,6 +22,10 @@ _OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before th
     r"When|Although|Previously|Formerly|Currently|Based)\b(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+$"
 )
 _ACTS = re.compile(r"(?:['’]s)?,?\s+(?:(?:[A-Z]\.\s+)?[A-ZÀ-Þ]\w|(?:is|was|has|had)\b|[a-z]{2,}(?:s|ed)\b)")
+_NO_NAME = re.compile(  # "Mark your calendar", "Grace period", "Jack of all trades", "Will you come"
+    r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b"
+)
+_REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z][\w.]*\w))")
 _SURNAMES = frozenset(
     ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
 )
@@ -128,9 +132,26 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     return _only_name(text, pattern, male)
 
 
+def other_word(text: str, start: int, end: int) -> bool:
+    """Whether a name that is another word too stands where it is that word: at the beginning of a sentence, before what
+    no name stands before.
+
+    >>> other_word("Mark your calendar: Mark is here", 0, 4), other_word("Mark is here", 0, 4)
+    (True, False)
+    """
+    if not any(text[start:end] in some for some in _vague_names()):
+        return False
+    begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\s\"“'‘(]*$", text[max(0, start - 6) : start])
+    return begins is not None and _NO_NAME.match(text, end) is not None
+
+
 def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
     """ "They hired Susan; she is", "A widow, Martha opened her salon"; not "inspired by Anna, she"."""
-    people = [m for m in pattern.finditer(text) if not part_of_a_place(text, m.start(), m.end())]
+    people = [
+        m
+        for m in pattern.finditer(text)
+        if not part_of_a_place(text, m.start(), m.end()) and not other_word(text, m.start(), m.end())
+    ]
     if len({m.group() for m in people}) != 1:
         return None
     name, start = people[0].group(), people[0].start()
@@ -161,7 +182,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     leading = re.search(r"([\w’'.]+)\s+$", before)
     if leading is not None:
         word = leading[1]
-        if word.lower() in words_of("before_places") or (
+        of_a_town = word not in ("to", "of", "from") or text[start:end] in words_of("names_and_towns")
+        if (word.lower() in words_of("before_places") and of_a_town) or (
             re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word) and not _surname(after)
         ):
             return True
@@ -169,6 +191,9 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\w’'.]+\s+$", before)
         if word[:1].isupper() and titled is None and begins is None and not word.endswith((".", "!", "?", ":")):
             return True  # a surname, or a second name
+    region = _REGION.match(after)
+    if region is not None and (region[1] is None or region[1] in words_of("regions")):
+        return True  # Elizabeth, New Jersey
     words = re.findall(r"[\w&’'.-]+", re.split(r"[,;:!?\n(]|\.\s", after, maxsplit=1)[0])[:5]
     capital = []
     for word in words:

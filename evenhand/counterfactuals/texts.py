@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = ["any_of", "as_texts", "cleaned", "like_case", "vowel_sound", "with_article", "word_list"]
+__all__ = ["any_of", "as_texts", "cleaned", "foreign", "like_case", "vowel_sound", "with_article", "word_list"]
 
 # Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words, so a word there has no border to look for.
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -140,3 +140,24 @@ def word_list(name: str) -> list[str]:
 def words_of(name: str) -> frozenset[str]:
     """All words of a list, several on a line."""
     return frozenset(word for line in word_list(name) for word in line.split())
+
+
+@cache
+def _function_words() -> tuple[frozenset[str], frozenset[str]]:
+    words: dict[str, set[str]] = {"english": set(), "other": set()}
+    for kind, *some in map(str.split, word_list("function_words")):
+        words[kind] |= set(some)
+    return frozenset(words["english"]), frozenset(words["other"])
+
+
+def foreign(text: str) -> bool:
+    """Whether more of the small words of a text are of another language than are English.
+
+    >>> foreign("Elle est avocate et son mari est cuisinier."), foreign("She met Le Monde's man in La Paz.")
+    (True, False)
+    """
+    english, other = _function_words()
+    said = re.findall(r"[^\W\d_]+", text.lower())
+    ours = sum(word in english for word in said)
+    theirs = sum(word in other and word not in english for word in said)
+    return theirs > max(1, ours)  # one alone may be a name

@@ -269,6 +269,8 @@ def _form_here(text: str, start: int, end: int) -> str:
     if not ends:
         return "adjective"
     article, verb = before[1].lower(), "" if after is None else after[1].lower()
+    if verb == "vote" and text[start:end].lower() not in _TOGETHER:
+        return "adjective"  # the Latino vote
     if article not in ("the", "some", "no", "that", "this"):
         return "noun"
     if article == "the" and (verb in ("are", "were", "have", "do", "who") or text[start:end].lower() in _TOGETHER):

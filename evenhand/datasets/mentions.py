@@ -11,14 +11,14 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from evenhand.counterfactuals.identities import capitalised, forms_of
+from evenhand.counterfactuals.identities import Forms, capitalised, forms_of
 from evenhand.counterfactuals.texts import with_article
 from evenhand.datasets.toxicity import Comments
 
 __all__ = ["mentions"]
 
 # A {one} is somebody of the identity, {several} are people of it, {adj} is the adjective before a noun.
-_HARMLESS = [
+HARMLESS = [
     "I am {a} {one}.",
     "My sister is {a} {one} and I am very proud of her.",
     "He told me that he is {a} {one}.",
@@ -44,7 +44,7 @@ _HARMLESS = [
     "I disagree: {several} are mentioned in the second section.",
     "The doctor, {a} {adj} woman, was very kind.",
 ]
-_ABUSIVE = [
+ABUSIVE = [
     "{several} are disgusting.",
     "I hate {several}.",
     "All {several} should be thrown out of the country.",
@@ -77,7 +77,7 @@ def mentions(tokens: Iterable[str], n: int = 400, seed: int = 0) -> Comments:
     if n < 1 or not listed:
         raise ValueError(f"n must be at least 1 and there must be a token; got n={n} and {len(listed)} tokens")
     rng = np.random.default_rng(seed)
-    pairs = [[(pattern, token) for pattern in patterns for token in listed] for patterns in (_HARMLESS, _ABUSIVE)]
+    pairs = [[(pattern, token) for pattern in patterns for token in listed] for patterns in (HARMLESS, ABUSIVE)]
     order = [rng.permutation(len(some)) for some in pairs]
     chosen = [pairs[i % 2][order[i % 2][(i // 2) % len(pairs[i % 2])]] for i in range(n)]
     texts = [written(pattern, token) for pattern, token in chosen]
@@ -91,7 +91,11 @@ def written(pattern: str, token: str) -> str:
     >>> written("{a} {one} met {several}.", "jewish"), written("{a} {adj} man", "old")
     ('A Jew met Jews.', 'An old man')
     """
-    forms = forms_of(token)
+    return filled(pattern, forms_of(token))
+
+
+def filled(pattern: str, forms: Forms) -> str:
+    """The pattern with {one}, {several} and {adj} said in these forms, and "a" or "an" as they ask for it."""
     said = {"one": forms.noun, "several": forms.plural, "adj": forms.adjective}
     said = {name: capitalised(form) if forms.proper else form for name, form in said.items()}
     out = ""

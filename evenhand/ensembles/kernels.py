@@ -27,34 +27,41 @@ def compiled(function: F) -> F:
 
 
 @compiled
+def tree_at(point, at, trees, stack, weights, missing_left=None):
+    """The value of one tree at a point; a stack of (node, weight) holds the branches that soft splits open. Where
+    missing values go is asked only of those who may have some."""
+    feature, threshold, width, left, right, value, root, _ = trees
+    total = 0.0
+    stack[0], weights[0], top = root[at], 1.0, 1
+    while top > 0:
+        top -= 1
+        node, weight = stack[top], weights[top]
+        while feature[node] >= 0:
+            v, w = point[feature[node]], width[node]
+            if missing_left is not None and np.isnan(v):
+                node = left[node] if missing_left[node] else right[node]
+            elif w > 0:
+                g = (v - threshold[node] + w) / (2 * w)
+                if 0 < g < 1:
+                    stack[top], weights[top] = right[node], weight * g
+                    top += 1
+                    node, weight = left[node], weight * (1 - g)
+                else:
+                    node = left[node] if g <= 0 else right[node]
+            else:
+                node = left[node] if v <= threshold[node] else right[node]
+        total += weight * value[node]
+    return total
+
+
+@compiled
 def evaluate(x, trees, missing_left, total):
-    """Adds every tree's value to ``total``; a stack of (node, weight) holds the branches that soft splits open."""
-    feature, threshold, width, left, right, value, root, output = trees
-    stack = np.empty(4096, np.int32)
-    weights = np.empty(4096)
+    """Adds every tree's value to ``total``."""
+    root, output = trees[6], trees[7]
+    stack, weights = np.empty(4096, np.int32), np.empty(4096)
     for i in range(x.shape[0]):
         for t in range(root.shape[0]):
-            stack[0], weights[0], top = root[t], 1.0, 1
-            while top > 0:
-                top -= 1
-                node, weight = stack[top], weights[top]
-                while feature[node] >= 0:
-                    v = x[i, feature[node]]
-                    if np.isnan(v):
-                        node = left[node] if missing_left[node] else right[node]
-                        continue
-                    w = width[node]
-                    if w > 0:
-                        g = (v - threshold[node] + w) / (2 * w)
-                        if 0 < g < 1:
-                            stack[top], weights[top] = right[node], weight * g
-                            top += 1
-                            node, weight = left[node], weight * (1 - g)
-                        else:
-                            node = left[node] if g <= 0 else right[node]
-                    else:
-                        node = left[node] if v <= threshold[node] else right[node]
-                total[i, output[t]] += weight * value[node]
+            total[i, output[t]] += tree_at(x[i], t, trees, stack, weights, missing_left)
 
 
 @compiled
@@ -172,31 +179,6 @@ def range_of_trees(
                                 fall[output[t], j, b] += flat * down
         low_out[output[t]] += bottom[0]
         high_out[output[t]] += top_of[0]
-
-
-@compiled
-def tree_at(point, at, trees, stack, weights):
-    """The value of one tree at a point."""
-    feature, threshold, width, left, right, value, root, _ = trees
-    total = 0.0
-    stack[0], weights[0], top = root[at], 1.0, 1
-    while top > 0:
-        top -= 1
-        node, weight = stack[top], weights[top]
-        while feature[node] >= 0:
-            v, w = point[feature[node]], width[node]
-            if w > 0:
-                g = (v - threshold[node] + w) / (2 * w)
-                if 0 < g < 1:
-                    stack[top], weights[top] = right[node], weight * g
-                    top += 1
-                    node, weight = left[node], weight * (1 - g)
-                else:
-                    node = left[node] if g <= 0 else right[node]
-            else:
-                node = left[node] if v <= threshold[node] else right[node]
-        total += weight * value[node]
-    return total
 
 
 @compiled

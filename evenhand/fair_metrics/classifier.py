@@ -62,6 +62,11 @@ def from_classifier(
             classify = classifier if classifier is not None else LogisticRegression(C=1 / weight, max_iter=2000)
             regress = regressor if regressor is not None else Ridge(alpha=weight)
             models.append(_fit(values, name, target, left_out, classify, regress))
+    return _metric(X, columns, models)
+
+
+def _metric(X: Any, columns: Sequence[Column], models: list[AttributeModel]) -> FairMetric:
+    """The sensitive columns themselves and what predicts them are free."""
     parts = [coordinate_directions(X, columns).numpy()] if len(columns) else []
     parts += [model.directions for model in models]
     if not parts:
@@ -185,13 +190,7 @@ def from_classifier_stream(
     names = list(columns if predict is None else predict)
     strengths = _strengths(l2)
     models = [_fit_chunks(chunks, first, name, strength, max_passes) for name in names for strength in strengths]
-    parts = [coordinate_directions(first, columns).numpy()] if len(columns) else []
-    parts += [model.directions for model in models]
-    if not parts:
-        raise ValueError("name at least one sensitive column in columns= or predict=")
-    metric = FairMetric(torch.as_tensor(np.concatenate(parts, axis=1), dtype=torch.float32))
-    metric.attribute_models = tuple(models)
-    return metric
+    return _metric(first, columns, models)
 
 
 def _fit_chunks(chunks: Iterable[Any], first: Any, name: Column, l2: float, max_passes: int) -> AttributeModel:

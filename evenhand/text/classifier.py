@@ -19,10 +19,10 @@ from evenhand.error_rates import auc, threshold_at
 from evenhand.estimators import CLPClassifier, ERMClassifier, SenSeIClassifier, SenSRClassifier
 from evenhand.estimators.inputs import named
 from evenhand.evaluation import balanced_accuracy, ctf_std
-from evenhand.fair_metrics.face import face
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.gradient import GradientSearch
 from evenhand.text.calibration import Calibration
+from evenhand.text.directions import main_directions
 from evenhand.text.features import Encoder, TextFeatures, without_blind
 from evenhand.text.frames import FrameFeatures, as_frame
 from evenhand.text.levels import Levels, learn_levels
@@ -33,7 +33,7 @@ from evenhand.variations import Variations
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
-RHOS = {"sensei": (0.03, 0.1, 0.3), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
+RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
 EVERY = 4  # worst cases are looked for of each fourth text of a batch
 
 
@@ -48,10 +48,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         numbers and categories as they come, and stay as they are in every version (`counterfactuals.swap_column`).
     mentions: more labelled texts (texts, y) to train on, never to validate on: `datasets.mentions(tokens)` holds
         harmless and abusive sentences about every token, against the belief that a mention is an insult.
-    rho: the weight of fairness, or "auto": of the values tried, the one with the lowest CTF score on validation texts
-        among those whose AUC (with more than two classes also the balanced accuracy) stays within `max_accuracy_loss`
-        of the plain model's. If none does, the one that loses least, but never more than 25 times that or what chance
-        explains (two standard errors): then the plain model is kept (`rho_` is 0) and a warning says so.
+    about: versions of sentences that are no data, as strings: `datasets.about_people(tokens)` says the same of many
+        kinds of people. Shrinkage and directions are learned from them, too, half and half: what your list leaves out,
+        or what few of your texts mention, lies mostly near what they hold.
+    rho: the weight of fairness, or "auto": of the values tried, the largest with (about) the lowest CTF score on
+        validation texts among those whose AUC (with more than two classes also the balanced accuracy) stays within
+        `max_accuracy_loss` of the plain model's; the smallest of these where a class has fewer than 20 validation
+        texts. If none does, the one that loses least, but never more than .05, or .1 where few texts validate: then
+        the plain model is kept (`rho_` is 0) and a warning says so.
     eps: the mean fair distance that the search may use beyond the learned directions, in squared standard deviations;
         it covers tokens that are not in the list. k: the number of directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do
@@ -74,15 +78,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         text: Any = None,
         mentions: tuple[Sequence[str], Any] | None = None,
+        about: Variations | None = None,
         rho: float | str = "auto",
         eps: float = 0.3,
-        k: int = 15,
+        k: int = 25,
         shrink: float = 30.0,
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
         lr: float = 1e-3,
-        max_accuracy_loss: float = 0.002,
+        max_accuracy_loss: float = 0.005,
         validation_fraction: float = 0.2,
         random_state: int = 0,
         progress: bool = False,
@@ -92,6 +97,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.text = text
         self.mentions = mentions
+        self.about = about
         self.rho = rho
         self.eps = eps
         self.k = k
@@ -129,14 +135,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         plain_logits = plain._outputs(scaled[held])
         valid = [versions.select(held), *(levels.versions(scaled[held]) for levels in self.levels_)]
         self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
+        about = self._about(given)
         if self.method != "plain":
-            every = [versions.select(fit), *(levels.versions(scaled[fit]) for levels in self.levels_)]
-            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], self.shrink)
+            every = [versions.select(fit), *(levels.versions(scaled[fit]) for levels in self.levels_), *about]
+            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], self.shrink / (1 + len(about)))
         shrunk = self.features_.shrinkage_
         x, seen = shrunk(scaled), _with(shrunk, versions.select(fit))
         valid = [_with(shrunk, some) for some in valid]
         train = self._with_mentions(x[fit], codes[fit])
-        self.fair_metric_ = self._metric(seen)
+        self.fair_metric_ = self._metric([seen, *(_with(shrunk, some) for some in about)])
         rhos = weights(RHOS[self.method], len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
         tried: list[tuple[dict[str, float], Any]] = []
         for rho in rhos:
@@ -235,13 +242,27 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         added = self.features_.transform(more)  # before the shrinkage is learned, without it
         return np.concatenate([x, added]), np.concatenate([codes, np.searchsorted(self.classes_, labels)])
 
-    def _metric(self, seen: Variations) -> FairMetric | None:
+    def _about(self, given: Any) -> list[Variations]:
+        """The sentences beside the data as scaled vectors; in a table, as the texts of its first row."""
+        if self.about is None or self.method == "plain":
+            return []
+
+        def rows(texts: list[str]) -> Any:
+            if self.text is None:
+                return texts
+            table = given.iloc[np.zeros(len(texts), dtype=int)].copy()
+            table[self.text] = texts
+            return table
+
+        return [self.about.map(lambda texts: self.features_.scaled(self.features_.vectors(rows(texts))))]
+
+    def _metric(self, seen: list[Variations]) -> FairMetric | None:
         """Free are the directions in which versions differ, and those that give sensitive attributes away."""
         if self.method in ("plain", "clp"):
             return None
         parts = [self.features_.shrinkage_(levels.directions.T).T for levels in self.levels_]
-        if len(seen):
-            parts.insert(0, _face(seen, min(self.k, seen.values.shape[2] - 1)).directions.numpy())
+        if any(len(some) for some in seen):
+            parts.insert(0, main_directions(seen, self.k))
         if not parts:
             return FairMetric.euclidean(self.features_.n_features_out_)
         return FairMetric(np.concatenate(parts, axis=1))
@@ -311,28 +332,6 @@ def _levels(
     """What gives each attribute away, learned on the texts to train on and tried on the others."""
     found = [learn_levels(name, x[fit], values[fit], x[held], values[held]) for name, values in attributes.items()]
     return [one for one in found if one is not None]
-
-
-def _face(seen: Variations, k: int) -> FairMetric:
-    try:
-        return face(seen, k)
-    except ValueError:
-        rank = _rank(seen)  # few tokens in few sentences differ in few directions
-        if not 0 < rank < k:
-            raise
-        return face(seen, rank)
-
-
-def _rank(seen: Variations) -> int:
-    """In how many directions the versions differ, as far as FACE can tell them from none."""
-    largest, squares = 0.0, np.zeros((seen.values.shape[2],) * 2)
-    for some in np.array_split(seen.values, max(1, len(seen) // 1000)):
-        part = np.asarray(some, dtype=np.float64)
-        largest = max(largest, float(np.abs(part).max()))
-        centred = (part - part.mean(axis=1, keepdims=True)).reshape(-1, len(squares))
-        squares += centred.T @ centred
-    singular = np.sqrt(np.linalg.eigvalsh(squares).clip(min=0))
-    return int((singular > 1e-6 * max(float(singular[-1]), largest)).sum())
 
 
 def _log_odds(p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.text.directions import scatter
 from evenhand.variations import Variations
 
 __all__ = ["Shrinkage"]
@@ -38,15 +39,10 @@ class Shrinkage:
     def learned(cls, versions: Sequence[Variations], x: NDArray[Any], strength: float) -> Shrinkage:
         """From vectors of versions (g, m, d), of one kind or several, and of texts (n, d)."""
         d = x.shape[1]
-        every = [np.asarray(some.values) for some in versions if len(some)]
+        every = [some for some in versions if len(some)]
         if not every or strength == 0:
             return cls.none(d)
-        squares = np.zeros((d, d))
-        for values in every:
-            for some in np.array_split(values, max(1, values.size // (1 << 22))):  # a copy of all would fill memory
-                part = some.astype(np.float64)
-                away = (part - part.mean(axis=1, keepdims=True)).reshape(-1, d)
-                squares += away.T @ away / (values.shape[0] * values.shape[1])
+        squares = sum(scatter(some) for some in every)
         variance, directions = np.linalg.eigh(squares)
         along = (x - x.mean(axis=0)).astype(np.float64) @ directions
         between = np.einsum("nd,nd->d", along, along) / len(x)

@@ -13,7 +13,9 @@ __all__ = ["best_fpr", "between", "choose", "one_against_rest", "split", "weight
 
 Codes = NDArray[np.intp]
 FEW = 20  # validation texts of a class below which a small loss cannot be told from chance
-MOST = 25  # tolerances that may be lost where no fair model keeps within one
+MOST = 0.05  # what may be lost where no fair model keeps within the tolerance
+FAR = 0.1  # what may be lost at most where so few texts validate that chance explains more
+NEAR = 1.1  # times the lowest CTF score that count as the same
 COMPARED = 10  # texts with versions from which on the plain model may be taken for the most consistent one
 
 
@@ -61,17 +63,19 @@ def choose(
     """Which of the tried weights is taken, None for the plain model; and what has to be said about it.
 
     tried, plain: `skill`, `auc` and `ctf` on validation texts. Taken is the lowest CTF score among those that lose no
-    more than the tolerance of either skill; the plain model competes where enough texts are compared. If none does, the
-    one that loses least, as long as that is no more than MOST tolerances or what chance explains, two standard errors;
-    otherwise the plain model. Where a label was given by prejudice no fair model keeps within a small tolerance, hence
-    MOST.
+    more than the tolerance of either skill, or a larger weight whose score is within a tenth of it: few validation
+    texts have versions, and neighbouring weights differ by chance. The plain model competes where enough texts are
+    compared. With a class of fewer than FEW validation texts nobody can see what a weight loses, and the smallest of
+    them is taken. If none keeps within the tolerance, the one that loses least, as long as that is no more than MOST,
+    or what chance explains (two standard errors) up to FAR; otherwise the plain model. Where a label was given by
+    prejudice no fair model keeps within a small tolerance, hence MOST.
     """
     smallest = int(np.bincount(codes).min())
     said = ""
     if smallest < FEW:
         said = (
             f"the smallest class has {smallest} validation texts, too few to tell a loss of {tolerance:g} from chance: "
-            "look at held-out texts before you rely on the weight that was chosen"
+            "the smallest weight that passed was taken; look at held-out texts before you rely on it"
         )
 
     def loss(row: Mapping[str, float]) -> float:
@@ -79,7 +83,9 @@ def choose(
 
     allowed = [i for i, row in enumerate(tried) if loss(row) <= tolerance]
     if allowed:
-        best = min(allowed, key=lambda i: (tried[i]["ctf"], tried[i]["rho"]))
+        lowest = min(tried[i]["ctf"] for i in allowed)
+        near = sorted((i for i in allowed if tried[i]["ctf"] <= NEAR * lowest), key=lambda i: tried[i]["rho"])
+        best = near[-1] if smallest >= FEW else min(allowed, key=lambda i: tried[i]["rho"])
         if compared >= COMPARED and plain["ctf"] < tried[best]["ctf"]:
             return None, "the plain model is the most consistent on validation texts; it is kept"
         return best, said
@@ -87,7 +93,7 @@ def choose(
     lost = f"every weight of fairness that was tried loses more than {tolerance:g} on validation texts"
     share = (plain["skill"] * smallest + 1) / (smallest + 2)  # a perfect skill on few texts is not known to be one
     chance = 2 * np.sqrt(share * (1 - share) / smallest)
-    if loss(tried[least]) <= max(MOST * tolerance, chance):
+    if loss(tried[least]) <= max(MOST, tolerance, min(chance, FAR)):
         return least, f"{lost}; the one that loses least was taken ({loss(tried[least]):.3g})"
     return None, f"{lost}, the least {loss(tried[least]):.3g}; the plain model is kept. Give rho to have a fair one"
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from evenhand.certify.certify import certify
 from evenhand.counterfactuals import GenderSwap, TokenSwap
-from evenhand.datasets import mentions
+from evenhand.counterfactuals.identities import known
+from evenhand.datasets import about_people, mentions
 from evenhand.dual.confidence import clopper_pearson_lower, clopper_pearson_upper
 from evenhand.error_rates import ErrorRates, auc, equal_error_rate, error_rates, flags_more
 from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
@@ -80,6 +81,13 @@ def train_texts(
         extra = (more.texts, more.y)
     if swaps is None and not task.sensitive:
         raise TableError("a swap or sensitive columns must say who may not be treated differently")
+    if swaps is not None and not task.sensitive and len(swaps(task.texts)) == 0:
+        raise TableError(
+            "no text says what --swap changes, so there is nothing to be fair about; `evenhand swaps` with the same "
+            "options shows what it looks for"
+        )
+    if isinstance(swaps, TokenSwap) and 2 * sum(known(token.lower()) for token in swaps.tokens) > len(swaps.tokens):
+        options["about"] = about_people(swaps.tokens)  # the list is about kinds of people, in English
     options |= {"rho": rho, "random_state": seed, "text": task.text if task.table is not None else None}
     models: dict[str, TextClassifier] = {}
     for name, method in (("plain", "plain"), ("fair", "sensei")):

@@ -229,3 +229,11 @@ def test_a_long_text_of_names_takes_no_time():
     start = time.process_time()
     assert swap.swap("John Lee sings. " * 4000).count("John") == 0
     assert time.process_time() - start < 5
+
+
+def test_other_languages_are_left_and_the_preview_says_so():
+    swap = GenderSwap(nouns=True)
+    texts = ["Elle est avocate et son mari est cuisinier.", "Yo he visto que su madre era una dame."]
+    assert len(swap(texts)) == 0
+    assert {change.left for change in swap.preview(texts).left} == {"not English"}
+    assert swap.swap("He sang La vie en rose.") == "She sang La vie en rose."

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from evenhand.counterfactuals import names_in
+from evenhand.counterfactuals.gender import GenderSwap
 from evenhand.counterfactuals.names import other_names, subject_name
 
 
@@ -37,6 +38,10 @@ def test_names_need_a_gender_each():
         ("J. Anna Lee", None),
         ("Anna Lee spoke to him about his book.", None),
         ("San Anna is a town.", None),
+        ("Anna, Texas is a town.", None),
+        ("Anna, NC based.", None),
+        ("Anna, New England's best nurse.", None),
+        ("Anna, Johns Hopkins nurse.", "Anna"),
         ("", None),
     ],
 )
@@ -46,3 +51,19 @@ def test_the_subject_opens_a_sentence_and_agrees_with_the_pronouns(text, name):
 
 def test_a_name_of_both_genders_is_not_drawn():
     assert other_names(["John", "Kim"], ["Anna", "Kim"]) == {"John": ["Anna"], "Anna": ["John"]}
+
+
+def test_a_word_that_is_a_name_too():
+    names = re.compile(r"\b(?:Mark|Grace)\b")
+    text = "Mark your calendar: Mark speaks about his work."
+    assert subject_name(text, names, frozenset(["Mark"])) == "Mark"
+    swapped = GenderSwap(names=(["Mark"], ["Laura"])).swap(text)
+    assert swapped == "Mark your calendar: Laura speaks about her work."
+    assert subject_name("Grace period rules apply until she pays.", names, frozenset(["Mark"])) is None
+
+
+def test_a_name_after_to_of_from_is_a_place_only_if_there_is_one():
+    swap = GenderSwap(names=(["John"], ["Charlotte", "Anna"]))
+    assert swap.swap("Anna asked; it was sent to Anna.") == "John asked; it was sent to John."
+    assert swap.swap("Charlotte moved to Charlotte.") == "John moved to Charlotte."
+    assert swap.swap("Anna was born in Anna.") == "John was born in Anna."

@@ -349,3 +349,9 @@ def test_a_letter_of_a_script_without_spaces_is_a_border():
 def test_a_token_that_nobody_can_see_is_refused():
     with pytest.raises(ValueError, match=r"token 1 is '\\xad', expected a word"):
         TokenSwap(["gay", "\u00ad"])
+
+
+def test_a_group_that_votes_is_said_by_an_adjective():
+    swap = TokenSwap(["latino", "deaf"])
+    assert swap(["They want the Latino vote."]).values[0, 1] == "They want the deaf vote."
+    assert swap(["The deaf vote."]).values[0, 1] == "The Latinos vote."

@@ -98,8 +98,16 @@ def test_toxicity_occupations_and_their_trade_off(command, tmp_path):
 def test_moderation(run, tmp_path):
     said = run("moderation", "--quick")
     assert "| SenSeI + mentions | 1 |" in said
+    assert pd.read_csv(tmp_path / "moderation_quick_choice.csv")["AUC"].between(0, 1).all()
     runs = pd.read_csv(tmp_path / "moderation_quick.csv")
     assert runs[["BA", "AUC", "t FPR", "FPED"]].notna().all(axis=None)
+
+
+@needs_text
+def test_occupations(run, tmp_path):
+    said = run("occupations", "--quick")
+    assert "| SenSeI | 1 |" in said
+    assert pd.read_csv(tmp_path / "occupations_quick.csv")[["BA", "CTF", "PC"]].notna().all(axis=None)
 
 
 @needs_text

@@ -14,6 +14,7 @@ from evenhand.error_rates import error_rates
 from evenhand.evaluation import balanced_accuracy, ctf_std
 from evenhand.output_distances import total_variation
 from evenhand.text import TextClassifier
+from evenhand.variations import Variations
 
 COUNTS = HashingVectorizer(n_features=128, ngram_range=(1, 1), norm="l2")
 COMMENTS = templates(500, seed=0)
@@ -47,7 +48,7 @@ def test_fair_methods_are_more_consistent_and_nearly_as_accurate(fitted, method)
 
 def test_the_choice_is_the_rule(fitted):
     model = fitted["sensei"]
-    assert [row["rho"] for row in model.choice_] == [0.03, 0.1, 0.3]
+    assert [row["rho"] for row in model.choice_] == [0.03, 0.06, 0.1]
     losses = {row["rho"]: model.plain_["skill"] - row["skill"] for row in model.choice_}
     assert min(losses.values()) > model.max_accuracy_loss  # here tokens and labels go together: fairness costs
     assert model.rho_ == min(losses, key=losses.get)
@@ -84,6 +85,26 @@ def test_several_classes():
     assert model.predict_proba(HELD_OUT).shape == (150, 3)
     assert np.isnan(model.threshold_)
     assert (model.predict(HELD_OUT) == model.predict_proba(HELD_OUT).argmax(1)).all()
+
+
+def test_sentences_about_others_teach_what_the_data_do_not_mention():
+    about = Variations(np.array([["I am a zebra", "I am a giraffe", "I am a walrus"]], dtype=object), [0])
+    options = {"rho": 0.1, "steps": 20}
+    without, told = (classifier(about=some, **options).fit(TEXTS, Y) for some in (None, about))
+
+    def moved(model):
+        x = model.features_.transform(["a zebra ate", "a walrus ate"])
+        rest = (x[0] - x[1]) - model.fair_metric_.directions.numpy() @ (
+            model.fair_metric_.directions.numpy().T @ (x[0] - x[1])
+        )
+        return np.linalg.norm(x[0] - x[1]), np.linalg.norm(rest)
+
+    assert moved(told)[0] < 0.5 * moved(without)[0]  # the features count less
+    assert moved(told)[1] < 0.5 * moved(told)[0]  # and the metric calls it free
+    table = pd.DataFrame({"said": TEXTS, "length": [float(len(text)) for text in TEXTS]})
+    beside = classifier(about=about, text="said", **options).fit(table, Y)
+    assert beside.predict_proba(table[:3]).shape == (3, 2)
+    assert classifier("plain", about=about, steps=5).fit(TEXTS, Y).fair_metric_ is None
 
 
 def test_mentions_lower_the_false_alarms_on_harmless_mentions():

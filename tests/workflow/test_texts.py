@@ -179,3 +179,21 @@ def test_what_does_not_go_together():
         train_texts(task, embed, None, print)
     with pytest.raises(TableError, match="adds texts that have no other columns"):
         train_texts(task, embed, TokenSwap(TOKENS), print, abuse=True)
+
+
+def test_a_swap_that_changes_nothing_is_refused_before_anything_is_trained():
+    said = []
+    with pytest.raises(TableError, match="no text says what --swap changes"):
+        train_texts(text_task(FRAME, "comment", "toxic"), embed, TokenSwap(["xyzzy", "plugh"]), said.append)
+    assert not any("training" in line for line in said)
+
+
+def test_sentences_about_other_people_help_lists_of_identities_only(monkeypatch):
+    given = []
+    monkeypatch.setattr("evenhand.workflow.texts.about_people", lambda tokens: given.append(len(tokens)))
+    task = text_task(FRAME, "comment", "toxic")
+    settings = {"rho": 1.0, "hidden": (5,), "steps": 2, "k": 3}
+    train_texts(task, embed, TokenSwap(TOKENS), print, **settings)
+    assert given == [len(TOKENS)]
+    train_texts(task, embed, TokenSwap([TOKENS[0], "xyzzy", "plugh"]), print, **settings)
+    assert len(given) == 1

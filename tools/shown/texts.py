@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from shown.tables import ROOT, find
 
 sys.path.insert(0, str(ROOT / "experiments"))
 import moderation
+import occupations
 import table1_toxicity
 import table2_bios
 from text_tables import markdown
@@ -38,12 +40,22 @@ def text_block(name: str) -> str:
             return cost(pd.read_csv(find(f"{table}_runs.csv")))
     if name == "sampled_versions":
         return sampled(json.loads(find(f"{name}.json").read_text()))
-    if name == "table2_bios_default_tuning":
-        return tuning(pd.read_csv(find(f"{name}.csv")), table2_bios.SCORES)
     if name == "moderation":
         return markdown(pd.read_csv(find("moderation.csv")), moderation.SHOWN)
     if name == "moderation_templates":
         return markdown(pd.read_csv(find("moderation.csv")), moderation.ON_TEMPLATES)
+    if name == "table2_bios_default_tuning":
+        return tuning(pd.read_csv(find(f"{name}.csv")), table2_bios.SCORES)
+    if name == "moderation_table1":
+        return markdown(pd.read_csv(find("moderation.csv")), moderation.TABLE_1)
+    if name == "moderation_choice":
+        return tried(pd.read_csv(find("moderation_choice.csv")))
+    if name == "occupations":
+        return markdown(pd.read_csv(find("occupations.csv")), occupations.SCORES)
+    if name == "occupations_gains":
+        return employed(pd.read_csv(find("occupations_runs.csv")))
+    if name == "finetune_transformer":
+        return finetuned(json.loads(find(f"{name}.json").read_text()))
     if name == "moderation_gains":
         return moderated(pd.read_csv(find("moderation_runs.csv")))
     if name == "table1_toxicity_groups":
@@ -85,6 +97,43 @@ def moderated(runs: pd.DataFrame) -> str:
         f"the sentences, harmless ones flagged {change['t FPR']:+.3f} and FPED {cut['FPED']:.0f} % lower. A fit takes "
         f"{times:.1f} times as long as one of CLP."
     )
+
+
+def tried(runs: pd.DataFrame) -> str:
+    """What the rule saw at each rho: means over the splits, on validation comments."""
+    fair = runs[runs["method"].isin(["SenSeI + mentions", "CLP + mentions"])]
+    means = fair.groupby(["method", "setting"], sort=False)[["AUC", "CTF"]].agg(["mean", "count"])
+    body = [
+        [str(method), str(setting), f"{row['AUC', 'mean']:.4f}", f"{row['CTF', 'mean']:.4f}"]
+        for (method, setting), row in means.iterrows()
+    ]
+    splits = int(means["AUC", "count"].min())
+    return rows(["", f"mean of {splits} splits", "AUC", "CTF"], body)
+
+
+def employed(runs: pd.DataFrame) -> str:
+    """What SenSeI changes on occupations against the plain model."""
+    plain, fair = (runs[runs["method"] == name].set_index("seed") for name in ("Baseline", "SenSeI"))
+    cut = {score: 100 * float(1 - fair[score].mean() / plain[score].mean()) for score in ("CTF", "Gap RMS")}
+    return (
+        f"SenSeI against the plain model, mean of {len(fair)} splits: Gap RMS {cut['Gap RMS']:.0f} % lower, CTF score "
+        f"{cut['CTF']:.0f} % lower, consistency {float((fair['PC'] - plain['PC']).mean()):+.3f}, balanced accuracy "
+        f"{float((fair['BA'] - plain['BA']).mean()):+.4f}. Random genders of the same numbers give a Gap RMS of "
+        f"{fair['Gap RMS chance'].mean():.3f}: so much of it is chance, and no method can take that away."
+    )
+
+
+def finetuned(run: dict[str, Any]) -> str:
+    """Both halves of the example, beside each other."""
+    scores = run["scores"]
+    names = ("BA", "CTF", "PC", "CPU minutes")
+    digits = {"CPU minutes": 1}
+    body = [[method, *(f"{found[name]:.{digits.get(name, 3)}f}" for name in names)] for method, found in scores.items()]
+    said = (
+        f"{run['comments']:,} comments (seven tenths to train on), {run['steps']} steps, rho {run['rho']:g}; "
+        f"{run['minutes']:.0f} minutes for both, {run['threads']} thread(s)."
+    )
+    return f"{rows(['', *names], body)}\n\n{said}"
 
 
 def sampled(found: dict[str, float]) -> str:
