@@ -274,7 +274,7 @@ def _attack(judged: Judged, head: Tensor, fair_metric: FairMetric | None, bounds
         outputs,
         geometry,
         distance,
-        judged.module is not None,
+        judged.has_slopes(head),
         thresholds=marks,
         by_structure=suggest,
         summits=summits,
@@ -298,7 +298,7 @@ def _versions(
     metric = metric if metric is not None else FairMetric.euclidean(head.shape[1])
     metric.check_width(head)
     outputs = judged.outputs_for(distance)
-    return Attack(outputs, Geometry(metric, box), distance, judged.module is not None, versions=search)
+    return Attack(outputs, Geometry(metric, box), distance, judged.has_slopes(head), versions=search)
 
 
 def _distances(

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -44,6 +45,7 @@ class Judged:
     is_classifier: bool = False
     ensemble: TreeEnsemble | None = None  # its trees, where its outputs are the sum of trees that can be read
     jumps: list[NDArray[np.float64]] | None = None  # of any model of trees: where its outputs may jump, by column
+    is_regressor: bool = False  # its outputs are numbers, not the logits of classes
 
     @classmethod
     def of(cls, model: Any, device: str | torch.device = "cpu") -> Judged:
@@ -63,7 +65,8 @@ class Judged:
             for parameter in wide.parameters():
                 parameter.requires_grad_(False)
             outputs = lambda x: _columns(wide(x.to(device)).to("cpu"))  # noqa: E731
-            return cls(outputs, wide, classes, metric, bounds, preprocessing, False, classes is not None)
+            known, numbers = classes is not None, isinstance(model, RegressorMixin)
+            return cls(outputs, wide, classes, metric, bounds, preprocessing, False, known, is_regressor=numbers)
         ensemble = _trees(model)
         if ensemble is not None:
             votes, known = _votes(model), classes is not None
@@ -71,7 +74,10 @@ class Judged:
             return cls(outputs, None, classes, metric, bounds, preprocessing, votes, known, ensemble, ensemble.jumps())
         outputs, only_probabilities = _black_box(model)
         known = only_probabilities or classes is not None
-        return cls(outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known)
+        numbers = isinstance(model, RegressorMixin)
+        return cls(
+            outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known, is_regressor=numbers
+        )
 
     def distance(self, given: OutputDistance | None) -> Described:
         """The output distance to judge by: the given one, or the mean squared logits; of probabilities where the model
@@ -94,6 +100,12 @@ class Judged:
 
     def threshold(self, k: int, given: float | None) -> float | None:
         """The score (see ``scores``) above which a model with k outputs says yes; None where nothing is decided."""
+        if self.is_regressor and k > 1:  # not the logits of k classes: what is said of decisions would be wrong
+            raise ValueError(
+                f"the model predicts {k} numbers for each person, and audits and certificates speak of one; look at "
+                "each alone, for example at lambda x: model.module_(x)[:, :1], with fair_metric=model.fair_metric_ and "
+                "bounds=model.bounds_"
+            )
         if given is not None:
             return given
         return 0.0 if k > 1 or self.is_classifier else None
@@ -101,6 +113,13 @@ class Judged:
     def outputs_for(self, distance: Described) -> Callable[[Tensor], Tensor]:
         """Outputs as the distance means them: of classes, a shift of all logits of a person is nothing."""
         return (lambda x: centred(self.outputs(x))) if distance.of_classes else self.outputs
+
+    def has_slopes(self, x: Tensor) -> bool:
+        """Whether autograd can follow it at x (n, d): some networks run a part under no_grad, or detach it."""
+        if self.module is None:
+            return False
+        with torch.enable_grad():
+            return self.outputs(x[:2].detach().clone().requires_grad_(True)).requires_grad
 
     def check_function(self, x: Tensor) -> None:
         """Is it a function of one person at a time? The same people, asked again in another order, must get the same

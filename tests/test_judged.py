@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-from evenhand import ERMClassifier, SenSeIClassifier
+from evenhand import ERMClassifier, SenSeIClassifier, audit
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged, scores
 from evenhand.output_distances import mean_squared_logits, squared_error, total_variation
@@ -163,3 +163,24 @@ def test_scores_are_what_decisions_look_at():
     assert scores(h[:, :1]).tolist() == [1.0, 3.0]
     versions = torch.stack([h, h + torch.tensor([5.0, 0.0, 0.0])], 1)  # (n, m, K)
     assert scores(versions).tolist() == [[2.0, 2.0], [3.0, 8.0]]
+
+
+def test_a_network_that_autograd_cannot_follow_is_judged_by_differences():
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+
+    class Quiet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.plain = plain
+
+        def forward(self, x):
+            with torch.no_grad():
+                return self.plain(x)
+
+    x = torch.rand(20, 3, dtype=torch.float64)
+    assert Judged.of(plain).has_slopes(x)
+    assert not Judged.of(Quiet()).has_slopes(x)
+    about = {"fair_metric": FairMetric(torch.eye(3)[:, :1]), "eps": 0.01, "bounds": (0.0, 1.0)}
+    followed, differences = audit(plain, x, **about), audit(Quiet(), x, **about)
+    assert differences.r_low == pytest.approx(followed.r_low, rel=0.05)

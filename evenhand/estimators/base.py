@@ -276,7 +276,9 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
 
 
 class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
-    """Regression: targets are standardised for training, ``module_`` gives predictions in the original unit, (n, 1)."""
+    """Regression of one number, or of several at once with y of shape (n, K): targets are standardised for training,
+    ``module_`` gives predictions in the original units, (n, 1) or (n, K).
+    """
 
     _loss = staticmethod(squared_loss)
 
@@ -287,8 +289,14 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
         return self._fit(source, number_targets(source))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The predicted number of each row."""
-        return self._outputs(X)[:, 0]
+        """The predicted number of each row, (n,), or numbers, (n, K)."""
+        h = self._outputs(X)
+        return h[:, 0] if h.shape[1] == 1 else h
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 def mlp(

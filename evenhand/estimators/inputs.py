@@ -47,14 +47,13 @@ def check_frame(X: Any) -> None:
 
 
 def check_labels(y: Any, numeric: bool) -> None:
-    """One target for each row, and none missing."""
+    """One label for each row, and none missing; numbers may be several for each row."""
     labels: np.ndarray = np.asarray(y) if y is not None else np.empty(0)
     shape = tuple(labels.shape)
-    if labels.ndim == 2 and shape[-1] > 1:
-        kind = "Regressor" if numeric else "Classifier"
+    if labels.ndim == 2 and shape[-1] > 1 and not numeric:
         raise ValueError(
-            f"y should be a 1d array, one target for each row, got an array of shape {shape} instead; for several "
-            f"targets use sklearn.multioutput.MultiOutput{kind}, which trains one model for each"
+            f"y should be a 1d array, one label for each row, got an array of shape {shape} instead; for several "
+            "labels use sklearn.multioutput.MultiOutputClassifier, which trains one model for each"
         )
     words = labels.dtype == object and labels.ndim == 1 and not numeric
     missing = sum(v is None or v is pd.NA or v != v for v in labels.tolist()) if words else 0

@@ -25,8 +25,9 @@ class SenSeIClassifier(SenSeIMethod, NeuralClassifier):
 class SenSeIRegressor(SenSeIMethod, NeuralRegressor):
     """A regressor that treats similar people similarly: squared error + rho * R(h).
 
-    Targets are standardised for training, so that rho means the same whatever their unit; ``module_`` gives
-    predictions in the original unit, (n, 1). Parameters as for ``SenSeIClassifier``.
+    One number for each person, or several, y (n, K), whose squared errors and differences are summed. Targets are
+    standardised for training, so that rho means the same whatever their unit; ``module_`` gives predictions in the
+    original units, (n, 1) or (n, K). Parameters as for ``SenSeIClassifier``.
     """
 
     rho: float = 5.0

@@ -64,16 +64,16 @@ class Targets:
     """How many outputs the targets need, and what undoes the scale that they have while training."""
 
     outputs: int
-    scale: float = 1.0
-    mean: float = 0.0
+    scale: np.ndarray | None = None  # (K,) of numbers
+    mean: np.ndarray | None = None
 
     def after(self, module: nn.Module) -> nn.Module:
         """The module with its output in the original unit."""
-        return module if (self.scale, self.mean) == (1.0, 0.0) else rescaled(module, self.scale, self.mean)
+        return module if self.scale is None or self.mean is None else rescaled(module, self.scale, self.mean)
 
     def before(self, module: nn.Module) -> nn.Module:
         """The module in the unit of training, from one in the original unit."""
-        if (self.scale, self.mean) == (1.0, 0.0):
+        if self.scale is None or self.mean is None:
             return module
         return rescaled(module, 1 / self.scale, -self.mean / self.scale)
 
@@ -142,7 +142,10 @@ def from_arrays(
     X = plain_table(X)
     check_frame(X)
     check_labels(y, numeric)
-    values, target = validate_data(estimator, X, y, dtype=np.float32, order="C", y_numeric=numeric, reset=reset)
+    several = numeric and y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
+    values, target = validate_data(
+        estimator, X, y, dtype=np.float32, order="C", y_numeric=numeric, multi_output=several, reset=reset
+    )
     if sensitive_features is not None:
         n = len(sensitive_features) if not hasattr(sensitive_features, "shape") else sensitive_features.shape[0]
         if isinstance(sensitive_features, dict):
@@ -195,34 +198,38 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
 
 
 def number_targets(source: Arrays) -> Targets:
-    """Standardised numbers to train on, so that rho means the same whatever their unit."""
+    """Numbers to train on, each standardised, so that rho means the same whatever their unit."""
     target = source.target.astype(np.float64)
     weight = None if source.weight is None else source.weight.cpu().numpy()
-    mean = np.average(target, weights=weight)
-    scale = np.sqrt(np.average((target - mean) ** 2, weights=weight)) or 1.0
+    mean = np.atleast_1d(np.average(target, axis=0, weights=weight))
+    scale = np.sqrt(np.atleast_1d(np.average((target - mean) ** 2, axis=0, weights=weight)))
+    scale[scale == 0] = 1.0
     source.y = torch.as_tensor((target - mean) / scale, dtype=torch.float32, device=source.x.device)
-    return Targets(1, float(scale), float(mean))
+    return Targets(len(mean), scale, mean)
 
 
-def rescaled(module: nn.Module, scale: float, mean: float) -> nn.Module:
-    """The module with its output times scale plus mean: folded into the last linear layer where there is one."""
+def rescaled(module: nn.Module, scale: np.ndarray, mean: np.ndarray) -> nn.Module:
+    """The module with its outputs (n, K) times scale (K,) plus mean (K,): folded into the last linear layer where there
+    is one."""
     last = module[-1] if isinstance(module, nn.Sequential) else None
     with torch.no_grad():
-        if isinstance(last, nn.Linear) and last.bias is not None:
-            last.weight.mul_(scale)
-            last.bias.mul_(scale).add_(mean)
-            return module
         p = next(module.parameters())
-        affine = nn.Linear(1, 1, device=p.device, dtype=p.dtype)
-        affine.weight.fill_(scale)
-        affine.bias.fill_(mean)
+        by, add = (torch.as_tensor(t, dtype=p.dtype, device=p.device) for t in (scale, mean))
+        if isinstance(last, nn.Linear) and last.bias is not None:
+            last.weight.mul_(by[:, None])
+            last.bias.mul_(by).add_(add)
+            return module
+        affine = nn.Linear(len(scale), len(scale), device=p.device, dtype=p.dtype)
+        affine.weight.copy_(by.diag())
+        affine.bias.copy_(add)
         return nn.Sequential(module, affine).eval()
 
 
 def canonical_order(x: Tensor, y: Tensor) -> Tensor:
     """An order of the rows that depends on their values only: with it a fit does not depend on the order of the data,
     and a row of weight two counts like the row given twice."""
-    return torch.as_tensor(np.lexsort((_keys(x), y.cpu().numpy())), device=x.device)
+    targets = y.cpu().numpy().reshape(len(y), -1)
+    return torch.as_tensor(np.lexsort((_keys(x), *targets.T[::-1])), device=x.device)
 
 
 def _keys(x: Tensor) -> np.ndarray:
@@ -235,7 +242,7 @@ def _keys(x: Tensor) -> np.ndarray:
 def _draw_of_each(x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
     """A number in [0, 1) of each row, drawn anew for each generator, the same for equal rows: rows that are held out
     are held out with their copies, so that a weight of two stays a row given twice."""
-    keys = np.stack([_keys(x), y.cpu().numpy().astype(np.float64)], axis=1)
+    keys = np.column_stack([_keys(x), y.cpu().numpy().astype(np.float64)])
     distinct, number = np.unique(keys, axis=0, return_inverse=True)
     drawn = torch.rand(len(distinct), generator=generator, dtype=torch.float64, device=generator.device)
     return drawn[torch.as_tensor(number.reshape(-1), device=generator.device)].to(x.device)
@@ -294,7 +301,7 @@ class Streamed:
         def standard(y: Any) -> tuple[Tensor, None]:
             return torch.as_tensor((np.asarray(y, dtype=np.float64) - mean) / scale, dtype=torch.float32), None
 
-        return cls(batches, seen, standard), Targets(1, scale, mean)
+        return cls(batches, seen, standard), Targets(1, np.array([scale]), np.array([mean]))
 
     @property
     def X(self) -> Repeated:

@@ -49,8 +49,9 @@ def cross_entropy(h: Tensor, y: Tensor) -> Tensor:
 
 
 def squared_loss(h: Tensor, y: Tensor) -> Tensor:
-    """Squared error of each row, for regression: (n, 1), (n,) -> (n,)."""
-    return (h.squeeze(-1) - y).square()
+    """Squared error of each row, for regression: (n, 1), (n,) -> (n,), or the sum over several numbers a row, (n, K)
+    twice, as ``squared_error`` between two people is."""
+    return (h - y).square().sum(-1) if y.ndim == 2 else (h.squeeze(-1) - y).square()
 
 
 def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:

@@ -73,7 +73,7 @@ class PlainPath:
         return self.slope_v() @ self.directions
 
     def slope_v(self) -> Tensor:
-        return _gradient(self.gained, self.leaf)
+        return _gradient(self.gained, self.leaf, lambda point: self.gain(self.model(point)))
 
     def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None:
         return None
@@ -145,7 +145,7 @@ class SplitPath:
         return self.z.new_zeros(len(self.z), width)
 
     def _slope_z(self) -> Tensor:
-        return _gradient(self.gained, self.pre)
+        return _gradient(self.gained, self.pre, lambda z: self.gain(self.tail(z)))
 
 
 class ReLUPath(SplitPath):
@@ -227,11 +227,21 @@ def beside(like: Tensor, width: int) -> Tensor:
     return like.new_empty(width, like.shape[0]).T
 
 
-def _gradient(gained: Tensor, point: Tensor) -> Tensor:
+def _gradient(gained: Tensor, point: Tensor, gain_at: Gain) -> Tensor:
     if not gained.requires_grad:
         raise ValueError(
             "the gain does not depend on x' by differentiable operations, so there is no slope to follow; "
             "use CandidateSearch for models without gradients"
         )
     (slope,) = torch.autograd.grad(gained, point, torch.ones_like(gained), allow_unused=True)
-    return torch.zeros_like(point) if slope is None else slope
+    if slope is not None:
+        return slope
+    with torch.no_grad():  # autograd sees no way from the point to the gain: is there none?
+        elsewhere = gain_at(point.detach() + 1.0)
+    if not torch.allclose(elsewhere, gained.detach(), rtol=1e-4, atol=1e-6, equal_nan=True):
+        raise ValueError(
+            "the model's output changes with x', but no gradient leads there, so that nothing would be searched: its "
+            "forward runs a part under torch.no_grad() or detaches it; freeze that part with requires_grad_(False) "
+            "instead, or say with at= the layer behind it, whose output may move"
+        )
+    return torch.zeros_like(point)

@@ -158,11 +158,29 @@ def test_a_stopped_stream_of_other_people_is_refused(tmp_path):
 @pytest.mark.parametrize("module", [nn.Sequential(nn.Linear(3, 1)), nn.Sequential(nn.Linear(3, 1), nn.Tanh())])
 def test_there_and_back_between_units(module):
     x = torch.randn(5, 3)
-    targets = Targets(1, 7.0, -3.0)
+    targets = Targets(1, np.array([7.0]), np.array([-3.0]))
     wanted = 7 * module(x).detach() - 3
     in_unit = targets.after(module)
     torch.testing.assert_close(in_unit(x).detach(), wanted)
     torch.testing.assert_close(targets.before(in_unit)(x).detach(), (wanted + 3) / 7)
+
+
+@pytest.mark.parametrize("module", [nn.Sequential(nn.Linear(3, 2)), nn.Sequential(nn.Linear(3, 2), nn.Tanh())])
+def test_there_and_back_with_a_unit_for_each_number(module):
+    x = torch.randn(5, 3)
+    targets = Targets(2, np.array([7.0, 0.5]), np.array([-3.0, 1.0]))
+    wanted = module(x).detach() * torch.tensor([7.0, 0.5]) + torch.tensor([-3.0, 1.0])
+    in_units = targets.after(module)
+    torch.testing.assert_close(in_units(x).detach(), wanted)
+    torch.testing.assert_close(targets.after(targets.before(in_units))(x).detach(), wanted)
+
+
+def test_canonical_order_of_several_numbers_a_row():
+    order = np.random.default_rng(1).permutation(200)
+    x, y = torch.tensor(X), torch.stack([torch.tensor(Y), torch.tensor(Y).flip(0)], 1)
+    one, other = canonical_order(x, y), canonical_order(x[order], y[order])
+    assert torch.equal(x[one], x[order][other])
+    assert torch.equal(y[one], y[order][other])
 
 
 def test_canonical_order_is_an_order_of_values():

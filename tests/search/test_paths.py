@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from evenhand import FairMetric, FairRegularizer
 from evenhand.output_distances import mean_squared_logits
 from evenhand.search.first_layer import split
 from evenhand.search.paths import PlainPath, ReLUPath, SplitPath, beside
@@ -111,6 +112,31 @@ def test_plain_path_has_no_z_and_needs_a_slope():
         flat.value(v)
         with pytest.raises(ValueError, match="CandidateSearch"):
             flat.slope_v()
+
+
+@pytest.mark.parametrize("cut", ["no_grad", "detach"])
+@pytest.mark.parametrize("linear_first", [True, False])
+def test_a_way_that_autograd_does_not_see_is_an_error(cut, linear_first):
+    """A frozen part under no_grad: without a slope nothing would be searched, and the model would count as fair."""
+
+    class Frozen(nn.Module):
+        def forward(self, x):
+            if cut == "detach":
+                return x.tanh().detach()
+            with torch.no_grad():
+                return x.tanh()
+
+    class Ignores(nn.Module):
+        def forward(self, x):
+            return torch.ones_like(x)
+
+    def model(part):
+        return nn.Sequential(*[nn.Linear(4, 4)] * linear_first, part, nn.Linear(4, 2))
+
+    x, fair = torch.rand(9, 4), FairRegularizer(FairMetric(torch.eye(4)[:, :2]))
+    with pytest.raises(ValueError, match=r"no gradient leads there.*requires_grad_\(False\)"):
+        fair(model(Frozen()), x)
+    assert torch.isfinite(fair(model(Ignores()), x))  # this one has no way at all
 
 
 def test_beside_puts_individuals_next_to_each_other():
