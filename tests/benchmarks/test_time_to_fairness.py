@@ -34,6 +34,19 @@ def test_summary_is_the_first_step_that_is_as_fair_and_as_accurate(bench):
     assert bench.summary(runs[1:]) == []  # nothing to compare with
 
 
+def test_squeezing_earns_nothing_on_the_relative_scale(bench):
+    def point(r, relative):
+        judged = {"r_0.01": r, "r_0.1": r, "relative_0.01": relative, "relative_0.1": relative}
+        return [{"step": 1, "cpu_seconds": 1.0, "ba": 0.7, **judged}]
+
+    runs = [
+        {"method": "inFairness", "seed": 0, "points": point(0.1, 0.2)},
+        {"method": "evenhand", "seed": 0, "points": point(0.01, 0.3)},
+    ]
+    assert bench.summary(runs)[0]["ratio"] == 1.0
+    assert bench.summary(runs, "relative")[0]["ratio"] is None
+
+
 def test_tiny_run_keeps_weights_and_resumes(bench, monkeypatch, tmp_path):
     monkeypatch.setitem(bench.OURS, "steps", 4)
     monkeypatch.setattr(bench, "OURS_EVERY", 2)
@@ -45,3 +58,4 @@ def test_tiny_run_keeps_weights_and_resumes(bench, monkeypatch, tmp_path):
     judged = bench.judge("evenhand", problem, path, 8)
     assert [point["step"] for point in judged["points"]] == [2, 4]
     assert all(0 <= point["r_0.01"] <= point["r_0.1"] for point in judged["points"])
+    assert all(point["relative_0.01"] > point["r_0.01"] for point in judged["points"])  # strangers are near each other

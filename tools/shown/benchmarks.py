@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+from evenhand.headline import percent
 from shown.tables import ROOT, find, table
 
 
@@ -63,7 +64,26 @@ def fairness() -> str:
             continue
         ours = f"{row['r']:.2g}, {row['ba']:.3f}, {row['cpu_seconds']:.1f}"
         lines.append(f"| {row['eps']} | {theirs} | {ours} | {row['ratio']:.0f} |")
-    return "\n".join([*lines, "", "![R(h) and accuracy against CPU time](../benchmarks/results/time_to_fairness.svg)"])
+    lines += ["", "![R(h) and accuracy against CPU time](../benchmarks/results/time_to_fairness.svg)", "", *_relative()]
+    return "\n".join(lines)
+
+
+def _relative() -> list[str]:
+    """The same, judged by R(h) over how differently strangers are treated."""
+    results = _read("time_to_fairness_relative")
+    splits = sorted({run["seed"] for run in results["runs"]})
+    of = "the mean of " if len(splits) > 1 else ""
+    told = [
+        f"at eps {row['eps']:g} {percent(row['r'])} in {row['cpu_seconds']:.1f} CPU s at BA {row['ba']:.3f}, against "
+        f"{percent(row['peer_r'])} in {row['peer_cpu_seconds']:.0f} s at {row['peer_ba']:.3f}: "
+        f"{row['ratio']:.0f} times less CPU"
+        for row in results["summary"]
+        if row["r"] is not None
+    ]
+    return [
+        "R(h) falls when all outputs are squeezed. Over how differently strangers are treated, which squeezing does "
+        f"not change (`--judge relative`; {of}split {', '.join(map(str, splits))}): {'; '.join(told) or 'not reached'}."
+    ]
 
 
 def ddp() -> str:
