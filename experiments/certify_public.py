@@ -1,10 +1,11 @@
 """Certificates of public networks that nobody here trained: nine of the fairness-verification literature.
 
-    python experiments/certify_public.py --data DIR [--nets ac-1 gc-4] [--eps 0.01 0.1] [--n 300] [--out DIR]
+    python experiments/certify_public.py --data DIR [--nets ac-1 gc-4] [--eps 0.01 0.1] [--n 300] [--free sex age]
+        [--out DIR]
 
 DIR holds the networks as .npz (W0 b0 W1 b1 ..., ReLU between, one logit) and the people as adult_encoded.npz and
-german_encoded.npz (X, columns, low, high, std). Metric: Sigma = diag(1 / std^2), 0 for sex; bounds: low and high, sex
-binary; tuning rows X[:300], held-out rows X[300:300 + n]. A run that is already in the results is not made again. One
+german_encoded.npz (X, columns, low, high, std). Metric: Sigma = diag(1 / std^2), 0 for the free columns; bounds: low and
+high, sex binary; tuning rows X[:300], held-out rows X[300:300 + n]. A run that is already in the results is not made again. One
 core; seconds are CPU seconds.
 """
 
@@ -39,25 +40,27 @@ def network(path: Path) -> nn.Sequential:
     return nn.Sequential(*parts[:-1])
 
 
-def people(path: Path):
+def people(path: Path, free: tuple[str, ...] = ("sex",)):
     """Encoded rows, the fair metric and the domain."""
     data = np.load(path, allow_pickle=False)
-    sex = [str(name) for name in data["columns"]].index("sex")
+    names = [str(name) for name in data["columns"]]
+    sex = names.index("sex")
     price = 1 / data["std"].astype(np.float64) ** 2
-    price[sex] = 0.0
+    price[[names.index(name) for name in free]] = 0.0
     box = Box(data["low"].astype(np.float64), data["high"].astype(np.float64), binary=[sex])
     return data["X"].astype(np.float64), FairMetric(sigma=torch.from_numpy(np.diag(price))), box
 
 
-def run(folder: Path, name: str, eps: float, n: int) -> dict[str, object]:
-    x, metric, box = people(folder / f"{'adult' if name.startswith('ac') else 'german'}_encoded.npz")
+def run(folder: Path, name: str, eps: float, n: int, free: tuple[str, ...]) -> dict[str, object]:
+    x, metric, box = people(folder / f"{'adult' if name.startswith('ac') else 'german'}_encoded.npz", free)
     model = network(folder / f"{name}.npz")
     began = time.process_time()
     held_out = x[TUNING : TUNING + n]
     cert = certify(model, held_out, metric, eps, box, x_tune=x[:TUNING], distinct_people=True)
     sizes = "-".join(str(part.out_features) for part in model if isinstance(part, nn.Linear))
     numbers = {"r_low": cert.r_low, "r_high": cert.r_high, "gap": cert.gap, "upper": cert.upper, "lam": cert.lam}
-    return {"net": name, "layers": sizes, "eps": eps, "n": n, **numbers, "seconds": time.process_time() - began}
+    setting = {"net": name, "layers": sizes, "free": " ".join(free), "eps": eps, "n": n}
+    return {**setting, **numbers, "seconds": time.process_time() - began}
 
 
 def main() -> None:
@@ -66,6 +69,7 @@ def main() -> None:
     parser.add_argument("--nets", nargs="+", default=NETS)
     parser.add_argument("--eps", nargs="+", type=float, default=[0.01, 0.1])
     parser.add_argument("--n", type=int, default=300)
+    parser.add_argument("--free", nargs="+", default=["sex"])
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -73,9 +77,10 @@ def main() -> None:
     rows = pd.read_csv(path).to_dict("records") if path.exists() else []
     for eps in given.eps:
         for name in given.nets:
-            if any((row["net"], row["eps"], row["n"]) == (name, eps, given.n) for row in rows):
+            setting = (name, eps, given.n, " ".join(given.free))
+            if any((row["net"], row["eps"], row["n"], row["free"]) == setting for row in rows):
                 continue
-            rows.append(run(given.data, name, eps, given.n))
+            rows.append(run(given.data, name, eps, given.n, tuple(given.free)))
             given.out.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(rows).to_csv(path, index=False, float_format="%.6g")
             print(rows[-1], flush=True)

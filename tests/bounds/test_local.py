@@ -8,6 +8,7 @@ import torch
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from bounds.nets import other_points, random_layers, random_points
+from evenhand.bounds import partition
 from evenhand.bounds.local import Local, can_be_cut, cut
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.shells import shell_values
@@ -64,6 +65,23 @@ def test_shells_and_pieces_are_above_all_that_is_tried_and_close_to_it(sizes, fr
         assert (upper <= shells + 1e-9).all()
         if not free_column:
             assert upper.mean() <= 1.15 * found.mean()
+
+
+@pytest.mark.parametrize("free_column", [False, True])
+def test_pieces_cut_by_columns_alone_are_above_all_that_is_tried_and_close_to_it(monkeypatch, free_column):
+    monkeypatch.setattr(partition, "FEW_RELUS", 0)
+    monkeypatch.setattr(partition, "FEW_UNSURE", 0)
+    problem = column_problem((3, 5, 5, 1), free_column=free_column)
+    x = random_points(problem, 6, 1)
+    found, shells = tried(problem, x, LAM), Local(problem, None).upper(x, LAM)[0]
+    local = cut(problem, random_points(problem, 6, 2), 0.01, LAM, work=300)
+    upper = local.upper(x, LAM, found)[0]
+    assert (local.pieces.sign == 0).all()
+    assert 64 < len(local.pieces) <= 400
+    assert (upper >= found - 1e-9).all()
+    assert (upper <= shells + 1e-9).all()
+    if not free_column:
+        assert upper.mean() <= 1.05 * found.mean()
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 3])

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,12 +10,14 @@ import torch
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
+from evenhand.bounds.bound import Bracket
 from evenhand.bounds.layers import affine_layers
 from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.certify.certify import _check_folding, _trained_multipliers, certify, certify_individuals
-from evenhand.certify.statement import check_order, most_d_x
+from evenhand.certify.statement import STEP_UP, Statement, check_order, most_d_x
 from evenhand.domain import Box
 from evenhand.dual.confidence import betting_upper
+from evenhand.dual.pool import Pool
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged
 from evenhand.search.geometry import Geometry
@@ -160,3 +163,32 @@ def test_multipliers_are_those_of_the_last_step():
     assert _trained_multipliers(Fitted(first)) is first
     assert _trained_multipliers(Fitted("other")) is None
     assert _trained_multipliers(nn.Linear(1, 1)) is None
+
+
+def test_where_a_few_are_loose_r_high_is_taken_at_a_larger_lam_and_only_they_are_looked_at_again():
+    """The bound is 1 for all but two of forty; theirs is 500 below lam = 300 and 1 from there on."""
+    asked = []
+
+    @dataclass(frozen=True)
+    class Tail:
+        lam: float
+
+        def at(self, lam):
+            return Tail(lam)
+
+        def upper(self, x, reached=None):
+            asked.append((self.lam, len(x)))
+            loose = (x[:, 0] < 2) & (self.lam < 300)
+            return Bracket(torch.zeros(len(x)), torch.where(loose, 500.0, 1.0).double(), x)
+
+    pool = Pool()
+    pool.add(np.ones((40, 1)), np.full((40, 1), 1e-6))  # what was found: r_lam is at least about 1
+    x = torch.arange(40, dtype=torch.float64)[:, None]
+    bound = Tail(100.0)
+    statement = Statement.__new__(Statement)
+    statement.seen, statement.rbar, statement.eps, statement.progress = [x], [bound.upper(x).upper], 0.01, False
+    asked.clear()
+    found = statement._at_another_lam(bound, pool, 100.0)
+    assert {count for _, count in asked} == {2}
+    assert 300 <= max(lam for lam, _ in asked) <= 300 * STEP_UP
+    assert found == pytest.approx(0.01 * max(lam for lam, _ in asked) + 1.0)
