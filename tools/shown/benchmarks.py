@@ -6,6 +6,8 @@ import json
 import sys
 from typing import Any
 
+import pandas as pd
+
 from evenhand.headline import percent
 from shown.tables import ROOT, find, table
 
@@ -73,16 +75,20 @@ def _relative() -> list[str]:
     results = _read("time_to_fairness_relative")
     splits = sorted({run["seed"] for run in results["runs"]})
     of = "the mean of " if len(splits) > 1 else ""
-    told = [
-        f"at eps {row['eps']:g} {percent(row['r'])} in {row['cpu_seconds']:.1f} CPU s at BA {row['ba']:.3f}, against "
-        f"{percent(row['peer_r'])} in {row['peer_cpu_seconds']:.0f} s at {row['peer_ba']:.3f}: "
-        f"{row['ratio']:.0f} times less CPU"
-        for row in results["summary"]
-        if row["r"] is not None
-    ]
+    told = []
+    for row in results["summary"]:
+        theirs = f"{percent(row['peer_r'])} in {row['peer_cpu_seconds']:.0f} s at {row['peer_ba']:.3f}"
+        if row["r"] is None:  # as fair, perhaps, but not as accurate: our most accurate step
+            points = [point for run in results["runs"] if run["method"] == "evenhand" for point in run["points"]]
+            frame = pd.DataFrame(points).groupby("step").mean()
+            best = frame.loc[frame["ba"].idxmax()]
+            row |= {"r": best[f"relative_{row['eps']:g}"], "ba": best["ba"], "cpu_seconds": best["cpu_seconds"]}
+        ours = f"{percent(row['r'])} in {row['cpu_seconds']:.1f} CPU s at BA {row['ba']:.3f}"
+        ratio = "" if row["ratio"] is None else f": {row['ratio']:.0f} times less CPU"
+        told.append(f"at eps {row['eps']:g} {ours}, against {theirs}{ratio}")
     return [
         "R(h) falls when all outputs are squeezed. Over how differently strangers are treated, which squeezing does "
-        f"not change (`--judge relative`; {of}split {', '.join(map(str, splits))}): {'; '.join(told) or 'not reached'}."
+        f"not change (`--judge relative`; {of}split {', '.join(map(str, splits))}): {'; '.join(told)}."
     ]
 
 
