@@ -20,10 +20,11 @@ INNERMOST = 2
 AT_ONCE, SHARE = 64, 8  # pieces cut in a round, or one in so many of them
 MOST_COLUMNS, MOST_RELUS = 64, 400
 WORK, WORST = 3000, 16  # pieces that are made of each person's own worst ones, which are also looked at closer
-RELU_WORK = 600_000  # of a small network they are made faster: so many times ReLUs
+LEAST_WORK, LARGEST_WORK = 300, 15_000  # of a large network fewer are made, of a small one more
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
-FIRST_WORK, MOST_WORK = 2000, 80_000  # for the pieces that all people share
+FIRST_WORK, MOST_WORK = 2000, 80_000  # for the pieces that all people share, fewer of a large network
+USUAL = 13_000  # multiplications of a network's weights for one piece, for which these numbers are made
 PEOPLE, FEWER = 192, 24  # tuning people whose worst pieces are cut; fewer where signs are split, which takes longer
 FEW = 24  # tuning people on whom shells alone are tried
 REMEMBERED = 8  # groups of people whose shells are kept for the next lam
@@ -57,7 +58,9 @@ class Local:
 
     @property
     def _work(self) -> int:
-        return WORK if by_signs(self.problem.layers) else max(WORK, RELU_WORK // sum(self.problem.widths))
+        if by_signs(self.problem.layers):
+            return WORK
+        return min(LARGEST_WORK, max(LEAST_WORK, int(WORK / _size(self.problem))))
 
     @cached_property
     def refinement(self) -> Refinement | None:
@@ -75,6 +78,13 @@ class Local:
     def _rounded(self, x: Tensor, upper: Tensor) -> Tensor:
         """A little more, for what rounding may have taken away."""
         return upper + 1e-9 * upper.abs() + 1e-13 * self.problem.f(x).square().sum(1)
+
+
+def _size(problem: Problem) -> float:
+    """How long a piece takes, in times of a usual one."""
+    shapes = [layer.weight.shape for layer in problem.layers]
+    through = shapes[0].numel() + sum(rows * (columns + problem.d) for rows, columns in shapes[1:])
+    return through / USUAL
 
 
 def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -132,6 +142,7 @@ def cut(
     goal = (near if reached is None else torch.maximum(near, reached)) + slack
     views = _views(problem, x, lam, inner, goal)
     values, spent = views.values(pieces), int(pieces.cost.sum())
+    work = int(work / max(1.0, _size(problem)))
     try:
         while spent < work:
             over = (values - goal[:, None]).clamp(min=0)

@@ -8,8 +8,8 @@ import torch
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from bounds.nets import other_points, random_layers, random_points
-from evenhand.bounds import partition
-from evenhand.bounds.local import Local, can_be_cut, cut
+from evenhand.bounds import local, partition
+from evenhand.bounds.local import LARGEST_WORK, LEAST_WORK, WORK, Local, can_be_cut, cut
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.shells import shell_values
 from evenhand.domain import Box
@@ -198,3 +198,16 @@ def test_pieces_bracket_the_exact_supremum():
         assert least <= upper[i].item() + 1e-9
         assert upper[i].item() <= 1.03 * most + 1e-3
         assert most <= 1.2 * least + 0.02  # the oracle knows what it speaks of
+
+
+def test_of_a_large_network_fewer_pieces_are_made_and_of_a_small_one_more(monkeypatch):
+    """Of those that are cut by columns; where signs are split the number is fixed."""
+    small, large = column_problem((4, 13, 13, 1)), column_problem((4, 150, 150, 1))
+    assert LEAST_WORK <= Local(large, None)._work < WORK < Local(small, None)._work <= LARGEST_WORK
+    assert Local(column_problem((4, 13, 1)), None)._work == WORK
+    x = random_points(large, 3, 0)
+    sizes = []
+    for usual in (local.USUAL, 8 * local.USUAL):
+        monkeypatch.setattr(local, "USUAL", usual)
+        sizes.append(len(cut(large, x, 0.01, LAM, work=600).pieces))
+    assert sizes[0] < sizes[1]
