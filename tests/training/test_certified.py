@@ -10,8 +10,9 @@ from torch import nn
 from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.certify.certify import certify
 from evenhand.domain import Box
-from evenhand.estimators import SenSeIClassifier, fair
+from evenhand.estimators import SenSeIClassifier
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.training import certified
 from evenhand.training.certified import certified_fine_tune
 
 METRIC = FairMetric(torch.tensor([[1.0], [0.0], [0.0]]))
@@ -40,7 +41,7 @@ def plain_net():
 @pytest.fixture
 def shorter(monkeypatch):
     """Estimators fine-tune for fewer steps."""
-    monkeypatch.setattr(fair, "certified_fine_tune", partial(certified_fine_tune, steps=60, lr=1e-2))
+    monkeypatch.setattr(certified, "certified_fine_tune", partial(certified_fine_tune, steps=60, lr=1e-2))
 
 
 def _odd(m):
