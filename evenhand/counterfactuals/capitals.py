@@ -55,8 +55,8 @@ def as_usual(text: str, names: Collection[str]) -> str:
 
     names: given names as they are usually written. Within other texts only full names in capitals are rewritten.
 
-    >>> as_usual("MARY LEE LIVES IN ST. LOUIS. SHE KNOWS JOHN.", {"Mary", "John"})
-    'Mary Lee lives in St. louis. She knows John.'
+    >>> as_usual("MARY LEE LIVES IN ST. JOHN. SHE KNOWS IT.", {"Mary", "John"})
+    'Mary Lee lives in St. John. She knows it.'
     >>> as_usual("MARY LEE lives in the USA.", {"Mary", "John"})
     'Mary Lee lives in the USA.'
     """
