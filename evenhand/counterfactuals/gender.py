@@ -32,19 +32,9 @@ _SEXES = {"male": "female", "female": "male"}
 _MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
 _STATES = frozenset(
     ["famous", "happy", "rich", "popular", "angry", "sad", "proud", "aware", "ill", "sick", "nervous", "responsible"]
-    + [
-        "known",
-        "available",
-        "eligible",
-        "uncomfortable",
-        "stronger",
-        "better",
-        "laugh",
-        "cry",
-        "feel",
-        "want",
-        "wonder",
-    ]
+    + ["known", "available", "eligible", "uncomfortable", "stronger", "better", "laugh", "cry", "feel", "want"]
+    + ["wonder", "tough", "tired", "strong", "weak", "smile", "great", "poor", "sorry", "hungry", "safe", "awake"]
+    + ["busy", "unhappy", "miserable", "jealous", "blush", "curious", "furious", "unique", "special", "different"]
 )
 _CHOSEN = re.compile(r"\b(?:elect|appoint|name|nominat|crown|declar|vot|mak|made)(?:e?s|e?d|ing)?\s+$", re.IGNORECASE)
 _WATCHED = re.compile(
