@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from evenhand.estimators.base import mlp
-from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, learn_metric
+from evenhand.estimators.inputs import data_bounds, given_bounds, learn_metric
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import check_numbers
 from evenhand.objectives.senstir import SenSTIR
 from evenhand.output_distances import squared_error
 from evenhand.regularizer import FairRegularizer, gradient_rule
@@ -102,7 +103,7 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, query: Any) -> Self:
         """Train on items X (n, d), their relevance (n,) and their queries (n,); ``batch_size`` counts queries."""
-        check_frame(X)
+        check_numbers(X)
         values, relevance = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
         if relevance.min() < 0:
             raise ValueError("relevance must be zero or positive: NDCG has the gain 2^relevance - 1")
@@ -146,7 +147,7 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The score of each item; a larger score ranks before."""
         check_is_fitted(self, "module_")
-        check_frame(X)
+        check_numbers(X)
         x = torch.as_tensor(validate_data(self, X, dtype=np.float32, reset=False))
         scores: np.ndarray = self.module_(x)[:, 0].double().numpy()
         return scores
