@@ -18,6 +18,7 @@ import json
 import os
 import random
 import signal
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -29,6 +30,8 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 
 from evenhand import FairMetric, FairRegularizer
 from evenhand.cli import app
