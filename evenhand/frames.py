@@ -17,6 +17,8 @@ NUMBERS = (int, float, np.number, np.bool_, Decimal, Fraction)  # in a column of
 def plain_table(X: Any) -> Any:
     """Arrow tables, lazy frames and records as frames, sparse matrices and columns as dense ones, masked cells as NaN,
     tensors without their graph; everything else as it is."""
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        return X.toarray()
     if isinstance(X, Mapping):
         raise TypeError(
             "X must be a frame or an array, rows by columns; got a table of name: values, so write pd.DataFrame(X)"
@@ -33,7 +35,7 @@ def plain_table(X: Any) -> Any:
         return pd.DataFrame(X)
     if isinstance(X, pd.DataFrame) and any(isinstance(kind, pd.SparseDtype) for kind in X.dtypes):
         return X.astype({name: kind.subtype for name, kind in X.dtypes.items() if isinstance(kind, pd.SparseDtype)})
-    return X.toarray() if hasattr(X, "toarray") and hasattr(X, "nnz") else X
+    return X
 
 
 def plain_labels(y: Any) -> Any:

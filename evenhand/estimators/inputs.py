@@ -77,9 +77,9 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
 
 def named(sensitive_features: Any) -> dict[str, np.ndarray]:
     """Sensitive features as name -> values: from a frame, a table, name -> values, or one or several columns."""
+    if isinstance(sensitive_features, Mapping):
+        return {str(name): np.asarray(values) for name, values in sensitive_features.items()}
     given = plain_table(sensitive_features)
-    if isinstance(given, Mapping):
-        return {str(name): np.asarray(values) for name, values in given.items()}
     names = column_names(given)
     if names is not None:
         return {name: np.asarray(given[column]) for name, column in zip(names, given.columns)}
