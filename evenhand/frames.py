@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.tables.errors import is_number
+
 LARGEST = float(np.finfo(np.float32).max)
 NUMBERS = (int, float, np.number, np.bool_, Decimal, Fraction)  # in a column of objects
 
@@ -70,7 +72,9 @@ def check_labels(y: Any, numeric: bool) -> None:
 def check_kinds(X: Any) -> None:
     """Name the columns that stand there twice or are not numbers, without showing what anybody's cell holds."""
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
-        words = [j for j, cells in enumerate(X.T) if any(isinstance(v, str) and not _reads(v) for v in cells.tolist())]
+        words = [
+            j for j, cells in enumerate(X.T) if any(isinstance(v, str) and not is_number(v) for v in cells.tolist())
+        ]
         if words:
             raise ValueError(_not_numbers(dict.fromkeys(map(str, words), "categories")))
     frame = _frame(X)
@@ -110,14 +114,6 @@ def _frame(X: Any) -> pd.DataFrame | None:
     if isinstance(X, pd.DataFrame):
         return X
     return X.to_pandas() if type(X).__module__.startswith("polars") else None
-
-
-def _reads(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_numeric(values: pd.Series) -> bool:
