@@ -26,7 +26,7 @@ HEAD = 1 << 18
 
 
 def read_delimited(
-    path: Path, separator: str | None = None, decimal: str | None = None, header: bool = True
+    path: Path, separator: str | None = None, decimal: str | None = None, header: bool = True, one_column: bool = False
 ) -> tuple[pd.DataFrame, list[str]]:
     """The table, and its column names as they stand in the file (twins included)."""
     try:
@@ -40,7 +40,7 @@ def read_delimited(
     lines = lines_of(text)
     if len(head) == HEAD:
         lines = lines[:-1]  # the last one may be cut
-    sep = separator or _separator(lines[:60], path)
+    sep = separator or _separator(lines[:60], path, one_column)
     dec = decimal or _decimal(lines[:200], sep)
     names = _header(text, sep)
     given: dict[str, Any] = {"dtype": dict.fromkeys(_codes(lines, sep), str)}
@@ -157,7 +157,7 @@ def first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-def _separator(lines: list[str], path: Path) -> str:
+def _separator(lines: list[str], path: Path, one_column: bool) -> str:
     """The separator that splits the first lines into the same number of fields, the more the better."""
     best, found = 1, None
     for sep in SEPARATORS:
@@ -169,6 +169,8 @@ def _separator(lines: list[str], path: Path) -> str:
         agree = sum(width == widths[0] for width in widths) / len(widths)
         if agree > 0.9 and widths[0] > best:
             best, found = widths[0], sep
+    if found is None and one_column and all(len(row) == 1 for row in csv.reader(lines) if row):
+        return ","
     if found is None:
         raise TableError(
             f"{path} does not look like a table with several columns: commas, semicolons, tabs and bars do not split "
