@@ -24,7 +24,7 @@ from evenhand.bounds.solver import NotPositiveDefinite, Solver, penalty, verifie
 
 WORTH, PATIENCE = 0.005, 20  # less of a gain than this share, in so many steps, and the pace is halved
 SLOWEST, SHORTEST = 1 / 40, 60  # of the first pace; steps for which another round is worth it
-BARRIER = 0.2
+BARRIER, STRONG_BARRIER = 0.2, 1.0  # a strong one is slower and hardly ever stuck
 FINER, LOOK = 80, 20  # steps during which the cells are cut finer, every so many of them
 MOST_CELLS = 12  # of a person, on average, that are still cut
 
@@ -79,7 +79,9 @@ def uniform_bound(
     first = start if start is not None else start_multipliers(problem)
     if lam is not None:
         first = _with_lam(problem, first, lam)
-    m = descend(problem, objective, first, steps, lr=0.3, fixed_lam=lam is not None).multipliers
+    m = descend(
+        problem, objective, first, steps, lr=0.5, fixed_lam=lam is not None, barrier_weight=STRONG_BARRIER
+    ).multipliers
     for _ in range(20):
         s = curvature(problem, m)
         try:
@@ -100,6 +102,7 @@ def descend(
     fixed_lam: bool = False,
     progress: Callable[[str], None] | None = None,
     again: Callable[[Multipliers], None] | None = None,
+    barrier_weight: float = BARRIER,
 ) -> Tuned:
     """Adam on the logarithms of the multipliers, inside S > 0.
 
@@ -141,7 +144,7 @@ def descend(
             continue
         barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()  # 0 for a diagonal S
         optimiser.zero_grad(set_to_none=True)
-        (value / value.detach().abs() + BARRIER * (pace / lr) ** 1.5 * barrier).backward()
+        (value / value.detach().abs() + barrier_weight * (pace / lr) ** 1.5 * barrier).backward()
         _careful_step(problem, log, optimiser)
     return Tuned(best_log.map(torch.exp), best)
 
