@@ -22,7 +22,7 @@ from evenhand.bounds.quadratic_dual import (
 )
 from evenhand.bounds.solver import NotPositiveDefinite, Solver, penalty, verified_smallest_eigenvalue
 
-WORTH, PATIENCE = 0.005, 20  # less of a gain than this share, in so many steps, and the pace is halved
+WORTH, PATIENCE = 0.005, 20  # less of a gain than this share in so many steps (or a tenth): the pace is halved
 SLOWEST, SHORTEST = 1 / 40, 60  # of the first pace; steps for which another round is worth it
 BARRIER, STRONG_BARRIER = 0.2, 1.0  # a strong one is slower and hardly ever stuck
 FINER, LOOK = 80, 20  # steps during which the cells are cut finer, every so many of them
@@ -116,7 +116,7 @@ def descend(
     moving = log.tensors()[1:] if fixed_lam else log.tensors()
     best_log = log.map(lambda t: t.detach().clone())
     best = first = math.inf  # of this round
-    pace, idle = lr, 0
+    pace, idle, patience = lr, 0, max(2, min(PATIENCE, steps // 10))
     optimiser = torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
     for step in range(steps):
         m = log.map(torch.exp)
@@ -129,7 +129,7 @@ def descend(
             best, best_log = value.item(), log.map(lambda t: t.detach().clone())
         if progress is not None and step % 20 == 0:
             progress(f"tuning step {step}/{steps}: {value.item():.4g}")
-        if idle >= PATIENCE:
+        if idle >= patience:
             pace, idle = pace / 2, 0
             _set(log, best_log)
             if pace < SLOWEST * lr:
