@@ -34,7 +34,7 @@ def read_delimited(
             head = file.read(HEAD)
     except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise TableError(f"{path} cannot be unpacked: {first_line(error)}") from error
-    if b"\x00" in head[:1000] and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if b"\x00" in head[:1000] and not _utf_16(head):
         raise TableError(f"{path} is a binary file, not a table; save it as .csv, .tsv or .parquet")
     encoding, text = decode(head)
     lines = lines_of(text)
@@ -123,15 +123,28 @@ def standard_input(folder: Path) -> Path:
 
 
 def decode(head: bytes) -> tuple[str, str]:
-    """Encoding and text: UTF-8 with or without byte order mark, UTF-16 with one, otherwise Windows-1252."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16", head[: len(head) // 2 * 2].decode("utf-16", errors="ignore")
+    """Encoding and text: UTF-8 or UTF-16, with or without byte order mark, otherwise Windows-1252."""
+    wide = _utf_16(head)
+    if wide:
+        return wide, head[: len(head) // 2 * 2].decode(wide, errors="ignore")
     try:
         return "utf-8-sig", head.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if error.start > len(head) - 5:  # a character cut in two at the end
             return "utf-8-sig", head[: error.start].decode("utf-8-sig")
         return "cp1252", head.decode("cp1252", errors="replace")
+
+
+def _utf_16(head: bytes) -> str | None:
+    """Which kind of UTF-16 it is, if any: by its byte order mark, or because nearly every other byte is 0, as the Latin
+    letters, digits and separators of a table have it."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    begin = head[:1000]
+    first, second = (part.count(0) / max(len(part), 1) for part in (begin[::2], begin[1::2]))
+    if max(first, second) < 0.8 or min(first, second) > 0.05:
+        return None
+    return "utf-16-le" if second > first else "utf-16-be"
 
 
 def lines_of(text: str) -> list[str]:

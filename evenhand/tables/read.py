@@ -31,8 +31,8 @@ def read_table(
     """A CSV, TSV, parquet, Excel or JSON file as a frame, compressed (gz, bz2, xz, zip, zst) or not; "-" is standard
     input.
 
-    The separator (comma, semicolon, tab, bar), decimal commas and the encoding (UTF-8 with or without byte order mark,
-    UTF-16 with one, otherwise Windows-1252) are found by looking at the first lines. "?", "NA" and such are missing.
+    The separator (comma, semicolon, tab, bar), decimal commas and the encoding (UTF-8 or UTF-16, with or without
+    byte order mark, otherwise Windows-1252) are found by looking at the first lines. "?", "NA" and such are missing.
     Codes with leading zeros (postcodes, say) stay text. Columns of one name are told apart by a number. What was
     altered is said in ``frame.attrs["notes"]``. header=False: the first line is data, columns are called "column 1" ...
     one_column: a file that nothing splits is a table of one column (texts), not a mistake.
@@ -109,7 +109,7 @@ def _read(
 
 def _named_apart(frame: pd.DataFrame, names: Sequence[str], shown: str) -> pd.DataFrame:
     """Columns with names of their own: the second "a" becomes "a (2)", a column without a name keeps pandas' one."""
-    notes, taken = [], set[str]()
+    notes, taken = list(frame.attrs.get("notes", [])), set[str]()
     columns = [str(name).strip() for name in frame.columns]
     if len(names) == len(columns):
         columns = [name.strip() or column for name, column in zip(names, columns)]
@@ -147,7 +147,9 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, list[str]]:
 def _excel(path: Path, header: bool) -> tuple[pd.DataFrame, list[str]]:
     """The first sheet."""
     try:
-        cells: pd.DataFrame = pd.read_excel(path, header=None, dtype=object)
+        with pd.ExcelFile(path) as book:
+            sheets = book.sheet_names
+            cells = pd.read_excel(book, header=None, dtype=object)
     except ImportError as error:
         raise TableError(f"reading {path} needs openpyxl; pip install openpyxl, or save it as CSV") from error
     except Exception as error:  # each engine has exceptions of its own
@@ -162,6 +164,8 @@ def _excel(path: Path, header: bool) -> tuple[pd.DataFrame, list[str]]:
         names = [f"column {i + 1}" for i in range(cells.shape[1])]
     frame = cells.reset_index(drop=True).infer_objects()
     frame.columns = pd.Index([name or f"Unnamed: {i}" for i, name in enumerate(names)])
+    if len(sheets) > 1:
+        frame.attrs["notes"] = [f"{path} has {len(sheets)} sheets; only the first one, {sheets[0]!r}, is read"]
     return frame, names
 
 
