@@ -20,7 +20,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand.domain import Box
-from evenhand.ensembles.boosting import Boosting, Loss, balanced_log_loss, squared_loss
+from evenhand.ensembles.boosting import Boosting, best_constant
+from evenhand.ensembles.line import Line, fair_line
+from evenhand.ensembles.losses import Loss, balanced_log_loss, squared_loss
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.estimators.inputs import learn_metric
 from evenhand.fair_metrics.metric import FairMetric
@@ -48,6 +50,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         versions: int = 1,
         reach: float = 2.0,
         avoid: float = 4.0,
+        linear: bool = True,
         search_every: int = 20,
         l2: float = 1.0,
         monotone: Any = None,
@@ -67,6 +70,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         self.versions = versions
         self.reach = reach
         self.avoid = avoid
+        self.linear = linear
         self.search_every = search_every
         self.l2 = l2
         self.monotone = monotone
@@ -116,8 +120,9 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             self._distance,
             *self._soft(x),
             validation=(x[held], y[held], weight[held]) if held.any() else None,
+            line=self._line(x[~held], loss, y[~held], weight[~held]) if self.linear and self.monotone is None else None,
         )
-        self.n_iter_ = ensemble.trees // ensemble.outputs
+        self.n_iter_ = len(history)
         self.history_ = pd.DataFrame(history, dtype=np.float64)
         return ensemble
 
@@ -139,6 +144,15 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
         two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
         return np.minimum(smooth / price, span / 2), two
+
+    def _line(self, x: Array, loss: Loss, y: Array, weight: Array) -> Line:
+        """Where to start: within eps a score of slope w changes by up to eps * w' Sigma^+ w, and along the directions
+        by their reach."""
+        sigma, directions = (part.numpy() for part in exact_sigma(self.fair_metric_))
+        along = directions * (self.reach * (np.nan_to_num(x) @ directions).std(0))
+        worst = self.eps * np.linalg.pinv(sigma, hermitian=True) + along @ along.T
+        base = best_constant(loss, y, weight)
+        return fair_line(x, loss, y, weight, base, worst, self.rho, self.l2, self._worth())
 
     def _worth(self) -> Array:
         """(1 - s)^avoid for a column of categories, of which a unit step lies by s along the directions. Numbers are
