@@ -36,8 +36,11 @@ METHODS = {
     "boosted, blind": lambda metric, box, seed: plain(seed),
     "BuDRO": lambda metric, box, seed: BuDROClassifier(metric, random_state=seed),
     "SenSeI trees": lambda metric, box, seed: SenSeIBoostingClassifier(metric, bounds=box, random_state=seed),
+    "SenSeI trees, avoid 0": lambda metric, box, seed: SenSeIBoostingClassifier(
+        metric, bounds=box, random_state=seed, avoid=0.0
+    ),
     "SenSeI network": lambda metric, box, seed: SenSeIClassifier(metric, bounds=box, random_state=seed),
-    **{f"SenSeI network, rho {rho:g}": network(rho) for rho in (1.0, 0.3, 0.1)},
+    **{f"SenSeI network, rho {rho:g}": network(rho) for rho in (1.0, 0.3, 0.1, 0.001)},
 }
 
 

@@ -16,6 +16,7 @@ from evenhand.ensembles.read import Tree, join_trees, lightgbm_tree
 from evenhand.ensembles.trees import TreeEnsemble
 
 Array = NDArray[np.float64]
+Score = Callable[[Array], Array]  # (n, d) -> (n, K)
 FIRST_SEARCH = 5  # rounds, after which the scores say something
 class Columns(NamedTuple):
     """Rows turned on their side: one column after the other, and in which of them values are missing."""
@@ -55,6 +56,7 @@ class Boosted(NamedTuple):
 
     ensemble: TreeEnsemble
     history: list[dict[str, float]]
+    rounds: int
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,14 @@ class Boosting:
         loss: Loss,
         y: Array,
         weight: Array,
-        version: Callable[[Array, int], Array],
+        version: Callable[[Array, int, Score], tuple[NDArray[np.int64], Array]],
         distance: Callable[[Array, Array], Array],
         width: Array,
         two_values: dict[int, tuple[float, float]],
         validation: tuple[Array, Array, Array] | None = None,
         line: Line | None = None,
     ) -> Boosted:
-        """version(x, number): one version of each row, another for each number; distance: d_X, (n, d), (n, d) -> (n,).
+        """version(x, number, score): some rows and a version of each, others for each number; distance: d_X, (n, d), (n, d) -> (n,).
         Stopped by the keyboard it returns the trees that there are."""
         lgb = lightgbm()
         n, d, k = len(x), x.shape[1], y.shape[1]
@@ -103,15 +105,17 @@ class Boosting:
         seen = None if validation is None else Columns.of(validation[0])
         h_val = None if validation is None else base + _sum_of(soft, output, Columns.of(validation[0]), k)
         searches = {FIRST_SEARCH, *range(self.search_every, self.trees, self.search_every)} if self.rho > 0 else set()
+
+        def score(rows: Array) -> Array:
+            return base + _sum_of(soft, output, Columns.of(rows), k)
+
         try:
             for round_ in range(self.trees):
                 if round_ in searches:
                     for _ in range(self.versions):
-                        tried, number = version(x, number), number + 1
-                        h_tried = base + _sum_of(soft, output, Columns.of(tried), k)
-                        pairs, h = self._worse(
-                            pairs, h, weight, Pairs(np.arange(n), tried, distance(x, tried)), h_tried
-                        )
+                        rows, tried = version(x, number, score)
+                        new, number = Pairs(rows, tried, distance(x[rows], tried)), number + 1
+                        pairs, h = self._worse(pairs, h, weight, new, score(tried))
                     everybody = np.vstack([x, pairs.other])
                     columns = Columns.of(everybody)
                     labels = np.zeros(len(everybody))  # LightGBM wants some; the gradient is ours
@@ -147,9 +151,10 @@ class Boosting:
             if not rounds:
                 raise
         if self.patience is not None and validation is not None:
-            parts = parts[: given + best_round * k]
+            rounds = best_round
+            parts = parts[: given + rounds * k]
         ensemble = join_trees(parts, output[: len(parts)], base, d).softened(width, two_values)
-        return Boosted(ensemble.ramped(straight), history)
+        return Boosted(ensemble.ramped(straight), history, rounds)
 
     def _worse(self, old: Pairs, h: Array, weight: Array, new: Pairs, h_new: Array) -> tuple[Pairs, Array]:
         """Of the old versions and the new ones the worst of each row; of the rows those that give most for the price,

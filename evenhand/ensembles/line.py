@@ -15,7 +15,8 @@ from evenhand.ensembles.losses import Loss
 from evenhand.ensembles.read import Tree
 
 Array = NDArray[np.float64]
-STEPS = 8  # of Newton's method; the last changes the scores by less than a hundredth
+STEPS = 8, 20  # of Newton's method: for one output, and for several, of which the curvature is only bounded
+SMALL = 1e-3  # of the scores' spread: a column that moves them by less is left out
 
 
 class Line(NamedTuple):
@@ -56,15 +57,15 @@ def fair_line(
     at the slopes w is how much the score of a person changes within what they are similar to.
 
     Columns with missing values keep slope 0."""
-    n, d, k = len(x), x.shape[1], y.shape[1]
-    low, high = (np.nan_to_num(f(x, axis=0)) for f in (np.nanmin, np.nanmax))
+    d, k = x.shape[1], y.shape[1]
+    low, high = (np.nan_to_num(f.reduce(x, axis=0)) for f in (np.fmin, np.fmax))
     usable = np.flatnonzero(~np.isnan(x).any(0) & (high > low))
     middle = np.average(np.nan_to_num(x), axis=0, weights=weight)
     z = x[:, usable] - middle[usable]
     spread = (z * weight[:, None]).T @ z / weight.sum()
     q, dear = worst[np.ix_(usable, usable)], 1 / worth[usable] - 1
     w, b = np.zeros((len(usable), k)), base.copy()
-    for _ in range(STEPS):
+    for _ in range(STEPS[0] if k == 1 else STEPS[1]):
         _, slope, bend = loss(b + z @ w, y)
         variance = float((w * (spread @ w)).sum())
         fade = 1 / max(variance, 1.0)
@@ -81,5 +82,6 @@ def fair_line(
             b[c] -= (slope[:, c] @ weight) / bent.sum()
         w -= step
     slopes = np.zeros((d, k))
-    slopes[usable] = w
+    moves = np.abs(w) * np.sqrt(spread.diagonal())[:, None]
+    slopes[usable] = np.where(moves > SMALL * float((w * (spread @ w)).sum()) ** 0.5, w, 0.0)
     return Line(slopes, b, low, high, middle)

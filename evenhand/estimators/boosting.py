@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand.domain import Box
-from evenhand.ensembles.boosting import Boosting, best_constant
+from evenhand.ensembles.boosting import Boosting, Score, best_constant
 from evenhand.ensembles.line import Line, fair_line
 from evenhand.ensembles.losses import Loss, balanced_log_loss, squared_loss
 from evenhand.ensembles.trees import TreeEnsemble
@@ -29,6 +29,10 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.geometry import exact_sigma
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+TRIED = (0.2, 0.4, 0.4)  # of the rows, for the three kinds of versions: only a quarter of the rows is kept
+STEEP_COLUMNS = 8  # so many slopes are taken at a search
+MANY = 5000  # rows, beyond which ramps get shorter: more data show sharper edges
 Metric = FairMetric | Callable[..., FairMetric] | None
 
 
@@ -47,9 +51,9 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         leaves: int = 16,
         learning_rate: float = 0.2,
         smooth: float | None = None,
-        versions: int = 1,
+        versions: int = 3,
         reach: float = 2.0,
-        avoid: float = 4.0,
+        avoid: float = 8.0,
         linear: bool = True,
         search_every: int = 20,
         l2: float = 1.0,
@@ -111,18 +115,20 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             held = noise(x, seed)[:, 0] < self.validation_fraction
             if held.all() or not held.any():
                 raise ValueError(f"validation_fraction={self.validation_fraction} leaves one part of the rows empty")
-        ensemble, history = boosting.fit(
+        known = np.where(np.isnan(x), 0.0, x)[~held]
+        key = noise(known, seed)
+        ensemble, history, rounds = boosting.fit(
             x[~held],
             loss,
             y[~held],
             weight[~held],
-            lambda rows, number: self._versions(rows, number, seed + 7919 * number),
+            lambda rows, number, score: self._versions(rows, key, number, seed + 7919 * number, score),
             self._distance,
             *self._soft(x),
             validation=(x[held], y[held], weight[held]) if held.any() else None,
             line=self._line(x[~held], loss, y[~held], weight[~held]) if self.linear and self.monotone is None else None,
         )
-        self.n_iter_ = len(history)
+        self.n_iter_ = rounds
         self.history_ = pd.DataFrame(history, dtype=np.float64)
         return ensemble
 
@@ -139,7 +145,9 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         """Half the width of each column's ramps: a move that costs smooth^2, at most half the column's range."""
         box: Box = self.bounds_
         span = (box.high - box.low).numpy()
-        smooth = 9 * self.eps**0.5 if self.smooth is None else self.smooth
+        smooth = self.smooth
+        if smooth is None:
+            smooth = 9 * self.eps**0.5 * min(1.0, max((MANY / len(x)) ** 0.5, 1 / 3))
         price = np.sqrt(np.maximum(exact_sigma(self.fair_metric_)[0].diagonal().numpy(), 1e-12))
         pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
         two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
@@ -164,25 +172,49 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         worth[discrete] = np.maximum(1 - share[discrete], 1e-3) ** (self.avoid if self.rho > 0 else 0.0)
         return worth
 
-    def _versions(self, x: Array, number: int, seed: int) -> Array:
-        """One version of each row, a possible person: by turns another value of a single column, as others have it, and
-        a move along the directions by up to ``reach`` standard deviations with a small move of each number. What a row
-        becomes depends on its values and the seed only."""
+    def _versions(self, x: Array, key: Array, number: int, seed: int, score: Score) -> tuple[Rows, Array]:
+        """Some of the rows, and a version of each that is a possible person: by turns all numbers moved to where the
+        score changes most for the price; another value of a single column, as others have it; and a move along the
+        directions by up to ``reach`` standard deviations with a small move of each number. What a row becomes depends
+        on its values, of which ``key`` is a hash, and the seed only."""
         box: Box = self.bounds_
+        kind = number % len(TRIED)
+        drawn = noise(key, seed)[:, 0]
+        rows = np.flatnonzero(drawn <= max(TRIED[kind], drawn.min()))
+        x, key = x[rows], key[rows]
         known = np.where(np.isnan(x), 0.0, x)
-        if number % 2 == 0:
-            moved = _altered(known, box, noise(known, seed, 2))
+        sigma, directions = exact_sigma(self.fair_metric_)
+        price = np.sqrt(np.maximum(sigma.diagonal().numpy(), 1e-12))
+        if kind == 0:
+            moved = known + self._steepest(x, noise(key, seed + 1, 2), np.random.default_rng(seed), score, price)
+        elif kind == 1:
+            moved = _altered(known, box, noise(key, seed + 1, 2))
         else:
-            sigma, directions = exact_sigma(self.fair_metric_)
             a = directions.numpy()
             k, d = a.shape[1], x.shape[1]
-            sides = 2 * noise(known, seed, k + d) - 1
+            sides = 2 * noise(key, seed + 1, k + d) - 1
             along = self.reach * (known @ a).std(0) if k else np.zeros(0)
-            price = np.sqrt(np.maximum(sigma.diagonal().numpy(), 1e-12))
             small = np.minimum(2 * self.eps**0.5 / price, (box.high - box.low).numpy() / 2)
             moved = known + (sides[:, :k] * along) @ a.T + sides[:, k:] * small
         possible = box.round(torch.from_numpy(moved)).numpy()
-        return np.where(np.isnan(x), np.nan, possible)
+        return rows, np.where(np.isnan(x), np.nan, possible)
+
+    def _steepest(self, x: Array, drawn: Array, rng: np.random.Generator, score: Score, price: Array) -> Array:
+        """A move of numbers that costs between eps and 1, up or down the slope of an output over a move of 9 eps."""
+        box: Box = self.bounds_
+        low, high = box.low.numpy(), box.high.numpy()
+        discrete = {*box.binary, *(j for block in box.blocks for j in block)}
+        numbers = [j for j in range(x.shape[1]) if j not in discrete and high[j] > low[j]]
+        h, slope = score(x), np.zeros_like(x)
+        output = rng.integers(h.shape[1])
+        for j in rng.permutation(numbers)[:STEEP_COLUMNS]:
+            step, other = min(3 * self.eps**0.5 / price[j], (high[j] - low[j]) / 2), x.copy()
+            other[:, j] += np.where(x[:, j] + step <= high[j], step, -step)
+            slope[:, j] = np.nan_to_num((score(other) - h)[:, output] / (other[:, j] - x[:, j]))
+        length = np.sqrt(((slope / price) ** 2).sum(1, keepdims=True))
+        far = self.eps ** (drawn[:, :1] / 2) * np.where(drawn[:, 1:] < 0.5, -1.0, 1.0)
+        move: Array = far * slope / price**2 / np.where(length > 0, length, 1.0)
+        return move
 
     def _distance(self, x: Array, other: Array) -> Array:
         """d_X of rows and versions; what is missing is missing in both, and costs nothing."""

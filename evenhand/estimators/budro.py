@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.ensembles.boosting import Loss, lightgbm
+from evenhand.ensembles.boosting import lightgbm
+from evenhand.ensembles.losses import Loss
 from evenhand.ensembles.read import read_ensemble
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.estimators.boosting import Array, BoostingClassifier, Metric, noise
