@@ -18,6 +18,8 @@ from evenhand.ensembles.trees import TreeEnsemble
 Array = NDArray[np.float64]
 Score = Callable[[Array], Array]  # (n, d) -> (n, K)
 FIRST_SEARCH = 5  # rounds, after which the scores say something
+
+
 class Columns(NamedTuple):
     """Rows turned on their side: one column after the other, and in which of them values are missing."""
 
@@ -89,7 +91,8 @@ class Boosting:
         validation: tuple[Array, Array, Array] | None = None,
         line: Line | None = None,
     ) -> Boosted:
-        """version(x, number, score): some rows and a version of each, others for each number; distance: d_X, (n, d), (n, d) -> (n,).
+        """version(x, number, score): some rows and a version of each, others for each number; distance: d_X,
+        (n, d), (n, d) -> (n,); line: what the trees start from.
         Stopped by the keyboard it returns the trees that there are."""
         lgb = lightgbm()
         n, d, k = len(x), x.shape[1], y.shape[1]

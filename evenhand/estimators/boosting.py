@@ -288,7 +288,8 @@ class SenSeIBoostingClassifier(BoostingClassifier):
     fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
         called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
         accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
-        smooth^2 to cross; None is nine times the square root of eps, 0 keeps hard splits. bounds: the possible
+        smooth^2 to cross; None is nine times the square root of eps, less with more than 5,000 rows, 0 keeps hard
+        splits. linear: start from a fair straight line, unless there are monotone columns. bounds: the possible
         people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
         learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
         replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the

@@ -10,7 +10,7 @@ from evenhand.ensembles.boosting import (
     leaf_shares,
     price,
 )
-from evenhand.ensembles.losses import balanced_log_loss, squared_loss
+from evenhand.ensembles.losses import balanced_log_loss
 from evenhand.ensembles.read import Tree, join_trees
 
 rng = np.random.default_rng(0)
