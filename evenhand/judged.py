@@ -21,6 +21,7 @@ from evenhand.bounds.fitted import fitted_module
 from evenhand.ensembles.read import CannotRead, read_ensemble
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import check_kinds, plain_table
 from evenhand.output_distances import (
     Described,
     OutputDistance,
@@ -139,11 +140,12 @@ class Judged:
     def encode(self, x: Any) -> Tensor:
         """The rows as the model sees them: (n, d), float64, finite."""
         values = x if self.preprocessing is None else self.preprocessing.transform(x)
+        values = plain_table(values)
+        check_kinds(values)
         if isinstance(values, Tensor):
-            encoded = values.detach().to(device="cpu", dtype=torch.float64)
+            encoded = values.to(dtype=torch.float64)
         else:
-            dense = values.toarray() if hasattr(values, "toarray") else values
-            encoded = torch.from_numpy(np.array(dense, dtype=np.float64))
+            encoded = torch.from_numpy(np.array(values, dtype=np.float64))
         if encoded.ndim != 2:
             raise ValueError(f"x must be (individuals, features); got shape {tuple(encoded.shape)}")
         if not bool(torch.isfinite(encoded).all()):

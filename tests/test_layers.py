@@ -23,6 +23,7 @@ ROOMS = [
     "counterfactuals",
     "datasets",
     "tables",
+    "frames",
     "ensembles",
     "dual",
     "fair_metrics",
@@ -49,7 +50,7 @@ ROOMS = [
     "__main__",
 ]
 RANK = {name: rank for rank, name in enumerate(ROOMS)}
-NEVER_TORCH = {"variations", "counterfactuals", "evaluation", "error_rates", "datasets", "tables", "report"}
+NEVER_TORCH = {"variations", "counterfactuals", "evaluation", "error_rates", "datasets", "tables", "frames", "report"}
 
 
 def imports(path: Path) -> set[str]:

@@ -2,6 +2,7 @@
 
     python tools/kills.py --kills 100 --out benchmarks/results/kills.json
     python tools/kills.py --kills 100 --only "evenhand train" --out benchmarks/results/kills_train.json
+    python tools/kills.py --kills 10 --seed 7 --add --out benchmarks/results/kills_train.json --only "evenhand train"
 
 Each trial is a real process, forked from this one to save the time of importing torch, that trains with a checkpoint
 every other step; it is killed once or more at moments drawn uniformly over its run, then resumed to its end. "evenhand
@@ -17,16 +18,20 @@ import json
 import os
 import random
 import signal
+import sys
 import tempfile
 import time
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 
 from evenhand import FairMetric, FairRegularizer
 from evenhand.cli import app
@@ -129,13 +134,24 @@ def in_child(kind: str, checkpoint: Path, result: Path, kill_after: float | None
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
+def joined(before: dict[str, Any], kills: Counter[str], identical: int, given: argparse.Namespace) -> dict[str, Any]:
+    """The counts of this run and, with --add, of those before it."""
+    every = Counter(before["by kind"]) + kills
+    found = {"kills": every.total(), "identical": before["identical"] + identical, "by kind": dict(every)}
+    return found | ({"seeds added": [*before.get("seeds added", []), given.seed]} if given.add else {})
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--kills", type=int, default=100)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--out", type=Path)
     options.add_argument("--only", choices=(*KINDS, COMMAND))
+    options.add_argument("--add", action="store_true", help="to the counts that --out holds, with a seed of its own")
     given = options.parse_args()
+    before = json.loads(given.out.read_text()) if given.add else {"kills": 0, "identical": 0, "by kind": {}}
+    if given.add and given.seed in before.get("seeds added", []):
+        raise SystemExit(f"--seed {given.seed} is in {given.out} already; its moments would be counted twice")
     kinds = KINDS if given.only is None else (given.only,)
     draw, identical, kills, trials = random.Random(given.seed), 0, Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
@@ -161,8 +177,7 @@ def main() -> None:
                 if not same:
                     print(f"trial {trials} ({kind}): {result.read_text()[:200]}")
                 if given.out:  # after every trial, so that an interrupted count is a count too
-                    found = {"kills": sum(kills.values()), "identical": identical, "by kind": dict(kills)}
-                    given.out.write_text(json.dumps(found, indent=2) + "\n")
+                    given.out.write_text(json.dumps(joined(before, kills, identical, given), indent=2) + "\n")
             trials += 1
     total = sum(kills.values())
     print(f"{identical} of {total} kills resumed to identical weights")

@@ -112,12 +112,17 @@ def _better(
 
 
 def _split(solver: Solver, x: Tensor, rows: Rows, u: Tensor, value: Tensor) -> tuple[Rows, Tensor, Tensor]:
-    """Halves each cell where gam * half^2 is largest. A half inherits its parent's multipliers, moved to its reference,
-    and its parent's bound."""
+    """The halves of each cell, which inherit their parent's bound too."""
     if solver.problem.k == 0 or len(rows) == 0:
         return rows, u, value
+    halves, moved = halved(solver, x, rows, u)
+    return halves, moved, torch.minimum(solver.value(halves, moved), value.repeat(2))
+
+
+def halved(solver: Solver, x: Tensor, rows: Rows, u: Tensor) -> tuple[Rows, Tensor]:
+    """Halves each cell where gam * half^2 is largest. A half inherits its parent's multipliers, moved to its own
+    reference."""
     direction = (rows.cells.half.square() * solver.m.gam).argmax(1)
     halves = make_rows(solver.problem, x, rows.cells.halve(direction))
     moved = (u - solver.facts.start(solver.m, rows)).repeat(2, 1) + solver.facts.start(solver.m, halves)
-    moved = solver.facts.admissible(moved)
-    return halves, moved, torch.minimum(solver.value(halves, moved), value.repeat(2))
+    return halves, solver.facts.admissible(moved)

@@ -27,7 +27,7 @@ from evenhand.bounds.steepness import steepness
 from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 
 DUAL_SIZE = 3000  # columns and ReLUs: beyond this the quadratic dual takes too long
-FULL_SIZE = 1100  # beyond this it is tuned in fewer steps, which cost as the cube of the size
+EASY_SIZE, FULL_SIZE = 300, 1100  # beyond these it is tuned in fewer steps, which cost as the cube of the size
 FEWEST_STEPS = 20
 RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
@@ -123,7 +123,7 @@ def bound_network(
     n: int,
     alpha: float,
     tune_rows: int = 40,
-    steps: int = 120,
+    steps: int = 400,
     rounds: int = 6,
     start: Multipliers | None = None,
     lam_at_least: float | None = None,
@@ -186,7 +186,7 @@ def _tuned_dual(
     size = len(problem.free) + sum(problem.widths)
     if size > DUAL_SIZE:
         return None
-    steps = min(steps, max(FEWEST_STEPS, int(steps * (FULL_SIZE / size) ** 2)))
+    steps = _affordable(steps, size)
     try:
         tuned = tune(problem, x, max(eps, 1e-9), steps=steps, progress=progress)
         if start is not None and bool((normal.unit == 1).all()) and len(start.eta) == len(normal.neurons):
@@ -198,6 +198,11 @@ def _tuned_dual(
         return Solver(problem, tuned.multipliers)
     except (ValueError, LinAlgError, KeyboardInterrupt):
         return None  # other bounds exist
+
+
+def _affordable(steps: int, size: int) -> int:
+    """Of so many steps those that a dual of this size is given."""
+    return max(FEWEST_STEPS, int(steps * min(1.0, EASY_SIZE / size) * min(1.0, FULL_SIZE / size) ** 2))
 
 
 @dataclass(frozen=True)
@@ -345,7 +350,7 @@ class _Ranges:
         size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
         self.small, self.tiny = size <= RANGE_SIZE, size <= REFINED_SIZE
         if size <= DUAL_SIZE:
-            steps = 3 * steps if self.small else min(steps, int(steps * (FULL_SIZE / size) ** 2))
+            steps = steps if self.small else _affordable(steps, size)
             try:
                 joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
@@ -379,7 +384,7 @@ class _Ranges:
             self.known[lam] = self.steep.largest(lam)
             if self.small and self.start is not None:
                 try:
-                    value = uniform_bound(self.hull, 0.0, lam, self.start, steps=2 * self.steps).value
+                    value = uniform_bound(self.hull, 0.0, lam, self.start, steps=self.steps).value
                     self.known[lam] = min(value, self.known[lam])
                 except (ValueError, LinAlgError, KeyboardInterrupt):
                     pass

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evenhand.bounds.branch import default_cells
+from evenhand.bounds.branch import default_cells, halved
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import (
     Facts,
@@ -21,6 +21,12 @@ from evenhand.bounds.quadratic_dual import (
     start_multipliers,
 )
 from evenhand.bounds.solver import NotPositiveDefinite, Solver, penalty, verified_smallest_eigenvalue
+
+WORTH, PATIENCE = 0.005, 20  # less of a gain than this share in so many steps (or a tenth): the pace is halved
+SLOWEST, SHORTEST = 1 / 40, 60  # of the first pace; steps for which another round is worth it
+BARRIER, STRONG_BARRIER = 0.2, 1.0  # a strong one is slower and hardly ever stuck
+FINER, LOOK = 80, 20  # steps during which the cells are cut finer, every so many of them
+MOST_CELLS = 12  # of a person, on average, that are still cut
 
 Objective = Callable[[Multipliers, Tensor, int], Tensor]  # multipliers, Cholesky factor of S, step -> scalar
 
@@ -35,10 +41,10 @@ def tune(
     problem: Problem,
     x: Tensor,
     eps: float,
-    steps: int = 120,
+    steps: int = 400,
     start: Multipliers | None = None,
     iterations: int = 8,
-    lr: float = 0.3,
+    lr: float = 0.5,
     refine: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> Tuned:
@@ -47,12 +53,13 @@ def tune(
     The rows' own multipliers follow by a few ADMM iterations a step. Cells far below their person's largest bound are
     dropped on the way, and the others are cut finer (unless ``refine`` is False).
     """
-    state = _Cells(problem, x, iterations, finer_until=0.7 * steps if refine else 0)
+    state = _Cells(problem, x, iterations, refine)
 
     def objective(m: Multipliers, root: Tensor, step: int) -> Tensor:
         return m.lam * eps + state.bound(m, root, step).mean()
 
-    return descend(problem, objective, start or start_multipliers(problem), steps, lr, progress=progress)
+    first = start if start is not None else start_multipliers(problem)
+    return descend(problem, objective, first, steps, lr, progress=progress, again=state.anew)
 
 
 def uniform_bound(
@@ -72,7 +79,9 @@ def uniform_bound(
     first = start if start is not None else start_multipliers(problem)
     if lam is not None:
         first = _with_lam(problem, first, lam)
-    m = descend(problem, objective, first, steps, lr=0.3, fixed_lam=lam is not None).multipliers
+    m = descend(
+        problem, objective, first, steps, lr=0.5, fixed_lam=lam is not None, barrier_weight=STRONG_BARRIER
+    ).multipliers
     for _ in range(20):
         s = curvature(problem, m)
         try:
@@ -92,32 +101,51 @@ def descend(
     lr: float,
     fixed_lam: bool = False,
     progress: Callable[[str], None] | None = None,
+    again: Callable[[Multipliers], None] | None = None,
+    barrier_weight: float = BARRIER,
 ) -> Tuned:
     """Adam on the logarithms of the multipliers, inside S > 0.
 
-    A log-det barrier of the normalised S, annealed, keeps S away from singular; a step that would leave S > 0 is halved
-    until it does not.
+    A step that would leave S > 0 is halved until it does not. Where nothing is gained for a while, the best multipliers
+    are taken up again at half the pace; once that is slow, another round begins from the best, as long as this pays. A
+    log-det barrier of the normalised S, weaker the slower the pace, keeps S away from singular.
+
+    again: called with the best multipliers before each further round; the objective may be another one from then on.
     """
     log = start.map(lambda t: t.detach().log().clone().requires_grad_(True))
     moving = log.tensors()[1:] if fixed_lam else log.tensors()
-    optimiser = torch.optim.Adam(moving, lr=lr, betas=(0.8, 0.98))
-    best, best_log = math.inf, log.map(lambda t: t.detach().clone())
+    best_log = log.map(lambda t: t.detach().clone())
+    best = first = math.inf  # of this round
+    pace, idle, patience = lr, 0, max(2, min(PATIENCE, steps // 10))
+    optimiser = torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
     for step in range(steps):
-        for group in optimiser.param_groups:
-            group["lr"] = lr * (0.5 * (1 + math.cos(math.pi * step / steps)) + 0.02)
         m = log.map(torch.exp)
         s = curvature(problem, m)
         root = torch.linalg.cholesky(s)
         value = objective(m, root, step)
+        idle = 0 if value.item() < (1 - WORTH) * best else idle + 1
         if value.item() < best:
+            first = value.item() if best == math.inf else first
             best, best_log = value.item(), log.map(lambda t: t.detach().clone())
-        barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()  # 0 for a diagonal S
-        weight = 10 ** (-1.7 - 2.3 * min(1.0, step / (0.8 * steps)))
-        optimiser.zero_grad(set_to_none=True)
-        (value / value.detach().abs() + weight * barrier).backward()
-        _careful_step(problem, log, optimiser)
         if progress is not None and step % 20 == 0:
             progress(f"tuning step {step}/{steps}: {value.item():.4g}")
+        if idle >= patience:
+            pace, idle = pace / 2, 0
+            _set(log, best_log)
+            if pace < SLOWEST * lr:
+                if best > (1 - WORTH) * first or steps - step < SHORTEST:
+                    break
+                pace = lr / 4
+                if again is not None:
+                    again(log.map(lambda t: t.detach().exp()))
+                    best = math.inf
+                first = best
+            optimiser = torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
+            continue
+        barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()  # 0 for a diagonal S
+        optimiser.zero_grad(set_to_none=True)
+        (value / value.detach().abs() + barrier_weight * (pace / lr) ** 1.5 * barrier).backward()
+        _careful_step(problem, log, optimiser)
     return Tuned(best_log.map(torch.exp), best)
 
 
@@ -141,10 +169,11 @@ def unpinned(problem: Problem) -> Problem:
 
 
 class _Cells:
-    """The cells that matter while tuning, with multipliers kept in units of the shared ones."""
+    """The cells that matter while tuning, with multipliers kept in units of the shared ones. Those far below their
+    person's largest bound are dropped; what was dropped too early is back in the next round of the descent."""
 
-    def __init__(self, problem: Problem, x: Tensor, iterations: int, finer_until: float) -> None:
-        self.problem, self.x, self.iterations, self.finer_until = problem, x, iterations, finer_until
+    def __init__(self, problem: Problem, x: Tensor, iterations: int, refine: bool) -> None:
+        self.problem, self.x, self.iterations, self.refine = problem, x, iterations, refine
         self.rows = make_rows(problem, x, problem.grid(x.shape[0], default_cells(problem)))
         self.relative: Tensor | None = None
 
@@ -152,23 +181,45 @@ class _Cells:
         units = penalty(self.problem, m)
         with torch.no_grad():
             solver = Solver(self.problem, m.map(torch.Tensor.detach), verify=False)
-            u = None if self.relative is None else self.relative * units
-            relative = solver.improve(self.rows, u, self.iterations)[0] / units
-        value = differentiable_value(self.problem, m, root, self.rows, relative * units)
-        person = self.rows.cells.person
-        largest = torch.zeros(len(self.x), dtype=torch.float64).scatter_reduce(0, person, value, "amax")
-        self.relative = relative
-        if step % 20 == 15:
-            self._focus(value.detach(), largest.detach(), step < self.finer_until)
+            self.relative = self._improved(solver, self.iterations)
+        value = differentiable_value(self.problem, m, root, self.rows, self.relative * units)
+        largest = self._largest(value)
+        if step % LOOK == LOOK - 5:
+            self._focus(solver, value.detach(), step < FINER)
         return largest
 
-    def _focus(self, value: Tensor, largest: Tensor, finer: bool) -> None:
+    @torch.no_grad()
+    def anew(self, m: Multipliers) -> None:
+        """The cells that matter at these multipliers, from the first grid on."""
+        solver = Solver(self.problem, m, verify=False)
+        self.rows = make_rows(self.problem, self.x, self.problem.grid(len(self.x), default_cells(self.problem)))
+        self.relative = None
+        for _ in range(FINER // LOOK):
+            self.relative = self._improved(solver, 4 * self.iterations)
+            self._focus(solver, solver.value(self.rows, self.relative * solver.rho), True)
+
+    def _improved(self, solver: Solver, iterations: int) -> Tensor:
+        u = None if self.relative is None else self.relative * solver.rho
+        return solver.improve(self.rows, u, iterations)[0] / solver.rho
+
+    def _largest(self, value: Tensor) -> Tensor:
+        start = torch.zeros(len(self.x), dtype=torch.float64)
+        return start.scatter_reduce(0, self.rows.cells.person, value, "amax")
+
+    @torch.no_grad()
+    def _focus(self, solver: Solver, value: Tensor, finer: bool) -> None:
         assert self.relative is not None
-        keep = value >= 0.5 * largest[self.rows.cells.person]
+        keep = value >= 0.5 * self._largest(value)[self.rows.cells.person]
         self.rows, self.relative = self.rows[keep], self.relative[keep]
-        if self.problem.k > 0 and finer and len(self.rows) <= 12 * len(self.x):
-            halves = self.rows.cells.halve(self.rows.cells.half.argmax(1))
-            self.rows, self.relative = make_rows(self.problem, self.x, halves), None
+        if self.problem.k > 0 and self.refine and finer and len(self.rows) <= MOST_CELLS * len(self.x):
+            self.rows, u = halved(solver, self.x, self.rows, self.relative * solver.rho)
+            self.relative = u / solver.rho
+
+
+def _set(log: Multipliers, to: Multipliers) -> None:
+    with torch.no_grad():
+        for now, then in zip(log.tensors(), to.tensors(), strict=True):
+            now.copy_(then)
 
 
 def _careful_step(problem: Problem, log: Multipliers, optimiser: torch.optim.Optimizer) -> None:

@@ -49,6 +49,9 @@ def guarded(command: F) -> F:
             return command(*args, **kwargs)
         except (typer.Exit, typer.Abort):  # they are RuntimeErrors
             raise
+        except BrokenPipeError:  # `| head` has read enough: nobody is there to be told
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(OK) from None
         except KeyboardInterrupt:
             fail("What was finished is kept: the same command goes on from there", INTERRUPTED)
         except Exception as error:

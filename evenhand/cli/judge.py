@@ -71,7 +71,7 @@ def audit(
     if text_model_file(model):
         from evenhand.cli.text import judge_text_model
 
-        return judge_text_model(model, table.read(_say), as_json)
+        return judge_text_model(model, table.read(_say, one_column=True), as_json)
 
     with Talk(quiet=as_json) as say:
         frame = table.read(say)
@@ -177,7 +177,7 @@ def certify(
             raise UserError(
                 "--relative is not for texts: what is bounded is a share of probability already; use --delta"
             )
-        return judge_text_model(model, table.read(_say), as_json, delta, distinct_people)
+        return judge_text_model(model, table.read(_say, one_column=True), as_json, delta, distinct_people)
 
     with Talk(quiet=as_json) as say:
         frame = _some(table.read(say), rows, seed)

@@ -163,8 +163,8 @@ class Table:
         given = {"separator": self.separator, "decimal": self.decimal, "header": False if self.no_header else None}
         return {name: value for name, value in given.items() if value is not None}
 
-    def read(self, say: Callable[[str], None] | None = None) -> pd.DataFrame:
-        """The table that the options name; what was altered on the way is said."""
+    def read(self, say: Callable[[str], None] | None = None, *, one_column: bool = False) -> pd.DataFrame:
+        """The table that the options name; what was altered on the way is said. one_column: it may have but one."""
         from evenhand.tables import read_sql
 
         if (self.sql is None) == (self.data is None):
@@ -174,14 +174,16 @@ class Table:
                 raise UserError("--sql needs --url, such as sqlite:///people.db")
             frame = read_sql(self.sql, self.url)
         else:
-            frame = self.beside(str(self.data))
+            frame = self.beside(str(self.data), one_column=one_column)
         if say is not None:
             for note in frame.attrs.get("notes", []):
                 say(note)
         return frame
 
-    def beside(self, path: str) -> pd.DataFrame:
+    def beside(self, path: str, *, one_column: bool = False) -> pd.DataFrame:
         """Another file in the same form."""
         from evenhand.tables import read_table
 
-        return read_table(path, separator=self.separator, decimal=self.decimal, header=not self.no_header)
+        return read_table(
+            path, separator=self.separator, decimal=self.decimal, header=not self.no_header, one_column=one_column
+        )

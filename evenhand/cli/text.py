@@ -211,7 +211,12 @@ def _task(opened: TextClassifier, frame: pd.DataFrame, target: str | None) -> Te
     from evenhand.workflow.texts import text_task
 
     about = opened.metadata_
-    text = _text_column(frame, about.get("text"))
+    text = about.get("text")
+    if text is None or text not in frame.columns:
+        if len(frame.columns) != 1:
+            known = ", ".join(map(str, frame.columns[:12]))
+            raise UserError(f"the model reads its texts from the column {text!r}; the table has {known}: rename one")
+        text = str(frame.columns[0])
     schema = Schema.from_json(about["schema"]) if about.get("schema") else None
     if target is None and schema is None:
         frame = frame.assign(**{text: frame[text].where(frame[text].notna(), "")})
@@ -300,22 +305,16 @@ def swaps(
     from evenhand.tables.read import read_table
     from evenhand.workflow.texts import swaps_named
 
-    frame = read_table(data)
-    texts = [str(value) for value in frame[_text_column(frame, text)].dropna()]
+    frame = read_table(data, one_column=True)
+    if text not in frame.columns:
+        known = ", ".join(map(str, frame.columns[:12]))
+        raise UserError(f"which column holds the texts? --text is {text!r}; the table has {known}")
+    texts = [str(value) for value in frame[text].dropna()]
     preview = str(swaps_named(swap, texts).preview(texts, show))
     if as_json:
         print_json({"preview": preview})
     else:
         sys.stdout.write(f"{preview}\n")
-
-
-def _text_column(frame: pd.DataFrame, text: str | None) -> str:
-    if text is None and len(frame.columns) == 1:
-        return str(frame.columns[0])
-    if text is None or text not in frame.columns:
-        known = ", ".join(map(str, frame.columns[:12]))
-        raise UserError(f"which column holds the texts? --text is {text!r}; the table has {known}")
-    return text
 
 
 def _default_encoder() -> str:

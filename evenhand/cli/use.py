@@ -36,7 +36,7 @@ def predict(
     if text_model_file(model):
         from evenhand.cli.text import predict_texts
 
-        return predict_texts(model, table.read(_tell), out, as_json)
+        return predict_texts(model, table.read(_tell, one_column=True), out, as_json)
     opened = open_model(model)
     frame = table.read(_tell)
     if isinstance(opened, TableModel):

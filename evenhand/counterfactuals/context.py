@@ -25,14 +25,19 @@ _BE = r"(?:am|is|are|was|were|be|been|being|'m|’m|'s|’s|'re|’re|im|ur|r)"
 _WHO = r"(?:i|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|man|woman|men|women|guy|girl|boy)"
 _HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 _PREDICATE = re.compile(rf"(?:\b{_WHO}\s*{_BE}|\bim|\bur)\s+{_HEDGE}$", re.IGNORECASE)
+_SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{_BE}\s+{_HEDGE}$", re.IGNORECASE)
 _PERSONAL = re.compile(r"\b(?:you|us|u)\s+(?:all\s+)?$", re.IGNORECASE)
 _ENDS = re.compile(
-    r"\s*(?:$|[.,;:!?)\"”’\n]|(?:and|or|but|because|who|that|when|while|if|in|on|as|like|too|yet|now|so)\b)", re.I
+    r"\s*(?:$|[.,;:!?)\"”’\n]|(?:and|or|but|because|who|that|when|while|if|in|on|as|like|too|yet|now|so|from)\b)", re.I
 )
 _INSULTED = re.compile(
     rf"(?:\b(?:you|u|ya|ur|it|this|that|wikipedia|site|page|article|everyone here)\s*{_BE}?\s+"
     r"(?:(?:all|so|a|such|fucking|fuckin|really|just|very|too|big|fat|stupid|totally)\s+)*)$|"
     r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so)\s+$",
+    re.IGNORECASE,
+)
+_SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
+    r"\b(?:this|your)\s+(?:\w+\s+)?(\w+)\s+(?:is|was|are|were)\s+(?:(?:so|really|just|very|too|totally)\s+)*$",
     re.IGNORECASE,
 )
 _INSULT_FOLLOWS = re.compile(
@@ -119,6 +124,12 @@ def names_people(word: str) -> bool:
     return re.search(r"(?:[bcdfghklmnprstvwz]er|[ct]or|ist|ician|rian|woman|man|men|women)$", singular) is not None
 
 
+def _listed_people(word: str) -> bool:
+    """A noun for people by the list: with a capital letter an ending says nothing (Christian Slater)."""
+    lowered = re.sub(r"['’]s?$", "", word.lower())
+    return not {lowered, lowered.removesuffix("s"), re.sub("ies$", "y", lowered)}.isdisjoint(words_of("people"))
+
+
 def _joined(before: str, after: str) -> bool:
     """Part of a hyphenated word: 97-year-old, old-fashioned, Indo-European; gay-friendly is about people."""
     following, leading = re.match(r"[-‐‑–](\w+)", after), re.search(r"(\w+)[-‐‑]$", before)
@@ -179,7 +190,8 @@ def _language(before: str, after: str) -> bool:
         and re.search(r"\b(?:an?|the|every|this|that)\s+(?:\w+\s+)?$", before, re.I) is None
     ):
         return re.search(r"\b(?:he|she|who|wife|husband|father|mother)\s+(?:\w+\s+)?$", before, re.I) is None
-    return _SPOKEN.search(before) is not None and _ENDS.match(after) is not None
+    ends = _ENDS.match(after) or re.match(r"\s+(?:at|every|for|with|well|fluently|from|to|very|quite|badly)\b", after)
+    return _SPOKEN.search(before) is not None and ends is not None
 
 
 def _insult(before: str, after: str, plural: bool) -> bool:
@@ -188,7 +200,10 @@ def _insult(before: str, after: str, plural: bool) -> bool:
         return True
     follows = _WORD.match(after)
     described = follows is not None and names_people(follows[1])
-    return not plural and not described and _INSULTED.search(before) is not None
+    if plural or described:
+        return False
+    thing = _SAID_OF.search(before)
+    return _INSULTED.search(before) is not None or (thing is not None and not names_people(thing[1]))
 
 
 def _part_of_a_name(before: str, said: str, after: str) -> bool:
@@ -196,10 +211,10 @@ def _part_of_a_name(before: str, said: str, after: str) -> bool:
     if not said[:1].isupper() or (len(said) > 1 and said.isupper()):
         return False
     following = re.match(r" ([A-ZÀ-Þ][\w’']*)", after)
-    if following is not None and not names_people(following[1]) and not _another_identity(following[1]):
+    if following is not None and not _listed_people(following[1]) and not _another_identity(following[1]):
         return not following[1].isupper() or len(following[1]) < 2
     leading = re.search(r"([.!?:\n]|^)?\s?([A-ZÀ-Þ][\w’'.]*) $", before)
-    if leading is None or leading[1] is not None:
+    if leading is None or leading[1] is not None or re.search("['’]s?$", leading[2]):
         return False
     first = leading[2].lower().rstrip(".")
     return first in _WHOLE or re.search(r"(?:ish|ian|ese|ean|an)$", first) is not None or not _common(leading[2])
@@ -208,7 +223,11 @@ def _part_of_a_name(before: str, said: str, after: str) -> bool:
 def _another_identity(word: str) -> bool:
     """American Jews, Black Muslims, White Christian."""
     lowered = word.lower()
-    return re.search(r"(?:ans?|ims?|ews?|ists?|ics?|kids?|ese|gays?|lesbians?)$", lowered) is not None
+    return (
+        _identity_word(word)
+        or re.search(r"(?:[ice]ans?|germans?|uslims?|jews?|hists?|heists?|hindus?|olics?|kids?)$", lowered) is not None
+        or re.fullmatch(r"(?:chin|japan|vietnam|portugu|leban|nepal|sudan|congol|burm|taiwan)ese", lowered) is not None
+    )
 
 
 def _common(word: str) -> bool:
@@ -242,6 +261,9 @@ def _about_somebody(before: str, after: str) -> bool:
         return True  # books for the blind.
     if re.search(r"\bthe\s+$", before, re.I) and re.match(r"\s+(?:are|were|have|who|and the)\b", after, re.I):
         return True  # the deaf are ...
+    said_of = _SAID_OF_ONE.search(before)
+    if said_of is not None and names_people(said_of[1]) and _ENDS.match(after):
+        return True  # his mother is white
     return (_PREDICATE.search(before) is not None and _ENDS.match(after) is not None) or (
         _PERSONAL.search(before) is not None
     )

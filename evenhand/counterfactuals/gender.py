@@ -9,16 +9,24 @@ from functools import lru_cache
 
 import numpy as np
 
-from evenhand.counterfactuals.names import other_names, other_word, part_of_a_place, second_name, subject_name
+from evenhand.counterfactuals.capitals import as_usual
+from evenhand.counterfactuals.names import (
+    namesake,
+    other_names,
+    other_word,
+    part_of_a_place,
+    second_name,
+    subject_name,
+)
 from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
 from evenhand.counterfactuals.texts import as_texts, cleaned, foreign, like_case, with_article, words_of
+from evenhand.counterfactuals.titles import TITLES, left_title
 from evenhand.variations import Variations
 
 __all__ = ["GenderSwap"]
 
 _PRONOUNS = {"he": "she", "she": "he", "himself": "herself", "herself": "himself", "him": "her", "hers": "his"}
-_TITLES = {"mr": "ms", "ms": "mr", "mrs": "mr", "miss": "mr"}
 _HONOURS = {"sir": "dame", "dame": "sir", "lord": "lady", "lady": "lord", "sister": "brother", "brother": "sister"}
 _SEXES = {"male": "female", "female": "male"}
 _MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
@@ -37,6 +45,87 @@ _STATES = frozenset(
         "want",
         "wonder",
     ]
+)
+_CHOSEN = re.compile(r"\b(?:elect|appoint|name|nominat|crown|declar|vot|mak|made)(?:e?s|e?d|ing)?\s+$", re.IGNORECASE)
+_WATCHED = re.compile(
+    r"\b(?:watch|see|saw|seeing|hear|heard|hearing|help|feel|felt)(?:s|e?d|ing)?\s+$|\b(?:make|made|makes|have|had)\s+$",
+    re.IGNORECASE,
+)
+_ACTIONS = frozenset(
+    ["sing", "leave", "go", "grow", "become", "perform", "speak", "dance", "fall", "die", "run", "walk", "swim", "cook"]
+    + [
+        "write",
+        "teach",
+        "learn",
+        "find",
+        "get",
+        "understand",
+        "achieve",
+        "reach",
+        "build",
+        "create",
+        "make",
+        "do",
+        "keep",
+    ]
+    + ["see", "move", "work", "win", "lose", "come", "come", "pay", "think", "take", "succeed", "develop", "prepare"]
+    + [
+        "realize",
+        "realise",
+        "overcome",
+        "decide",
+        "choose",
+        "read",
+        "carry",
+        "open",
+        "close",
+        "stand",
+        "sit",
+        "cry",
+        "talk",
+    ]
+)
+_EITHER = frozenset(
+    ["later", "then", "now", "once", "only", "home", "back", "inside", "outside", "past", "ever", "near"]
+)
+_OFFICES = frozenset(
+    ["president", "chief", "chair", "chairman", "chairwoman", "chairperson", "director", "head", "captain", "secretary"]
+    + [
+        "treasurer",
+        "vice",
+        "senior",
+        "managing",
+        "ceo",
+        "cfo",
+        "cto",
+        "dean",
+        "professor",
+        "partner",
+        "minister",
+        "editor",
+    ]
+    + [
+        "ambassador",
+        "mayor",
+        "governor",
+        "valedictorian",
+        "one",
+        "executive",
+        "associate",
+        "principal",
+        "deputy",
+        "acting",
+    ]
+    + ["interim", "queen", "king", "employee", "man", "woman", "person", "player", "artist", "co"]
+)
+# Both are said, of anybody: "his or her laptop", "he/she", "s/he".
+_BOTH = re.compile(
+    r"\b(?:s/he|\(s\)he|(?:she|her|hers|herself)\s*(?:/|\bor\b)\s*(?:he|him|his|himself)|"
+    r"(?:he|him|his|himself)\s*(?:/|\bor\b)\s*(?:she|her|hers|herself))(?!\w)|\(s\)he\b",
+    re.IGNORECASE,
+)
+_MAJESTY = re.compile(  # Her Majesty; in "her honour" it is the subject's
+    r"\s+(?:Royal|Imperial|Majesty|Highness|Excellency|Holiness|Ladyship|Lordship|Honou?r\b(?!\s+(?:the|roll|society)\b)|Grace\s+the)"
 )
 _START, _END = r"(?<![\w])", r"(?![\w])"
 
@@ -82,12 +171,12 @@ class GenderSwap:
         self.names = names
         self.random_state = random_state
         self._nouns = gendered_nouns() if nouns else {}
-        self._swap = _HONOURS | _SEXES | _PRONOUNS | _TITLES | self._nouns
+        self._swap = _HONOURS | _SEXES | _PRONOUNS | TITLES | self._nouns
         self._others = {} if names is None else other_names(*names)
         self._male = frozenset() if names is None else frozenset(names[0])
         self._name = re.compile(_either(self._others)) if self._others else None
         more = [*self._nouns, *(_SEXES if nouns else ()), *(_HONOURS if names is not None and not everywhere else ())]
-        self._pattern = re.compile(_either([*_PRONOUNS, *_TITLES, *more, "his", "her"]), re.IGNORECASE)
+        self._pattern = re.compile(_either([*_PRONOUNS, *TITLES, *more, "his", "her"]), re.IGNORECASE)
 
     def __repr__(self) -> str:
         return f"GenderSwap(nouns={self.nouns}, names={'none' if self.names is None else len(self._others)})"
@@ -141,24 +230,29 @@ class GenderSwap:
             names = [] if self._name is None else [(1, m) for m in self._name.finditer(text)]
             kinds = sorted([*words, *names], key=lambda pair: pair[1].start())
             return [Site(m.start(), m.end(), m[0], (k, m[0] if k else m[0].lower())) for k, m in kinds]
+        written, text = text, as_usual(text, self._others)
         if foreign(text):
             said = [*self._pattern.finditer(text), *([] if self._name is None else self._name.finditer(text))]
-            left = [Site(m.start(), m.end(), m.group(), (0, m.group().lower()), "not English") for m in said]
+            left = [
+                Site(m.start(), m.end(), written[m.start() : m.end()], (0, m[0].lower()), "not English") for m in said
+            ]
             return sorted(left, key=lambda site: site.start)
         subject = None if self._name is None else subject_name(text, self._name, self._male)
         others = other_people(text, subject) if self._nouns else frozenset()
-        found = [
-            Site(m.start(), m.end(), m.group(), (0, m.group().lower()), self._left(text, m, subject, others))
-            for m in self._pattern.finditer(text)
-        ]
+        both = [m.span() for m in _BOTH.finditer(text)]
+        found = []
+        for m in self._pattern.finditer(text):
+            of_both = any(start <= m.start() < end for start, end in both)
+            why = "both genders" if of_both else self._left(text, m, subject, others)
+            found.append(Site(m.start(), m.end(), written[m.start() : m.end()], (0, m[0].lower()), why))
         if self._name is None:
             return found
         for m in self._name.finditer(text):
             mine = m.group() == subject and not part_of_a_place(text, m.start(), m.end())
-            mine = mine and not other_word(text, m.start(), m.end())
+            mine = mine and not other_word(text, m.start(), m.end()) and not namesake(text, m)
             second = not mine and subject is not None and second_name(text, m, subject, self._male)
             why = "" if mine or second else "somebody else, a place or an organisation"
-            found.append(Site(m.start(), m.end(), m.group(), (2 if second else 1, m.group()), why))
+            found.append(Site(m.start(), m.end(), written[m.start() : m.end()], (2 if second else 1, m.group()), why))
         return sorted(found, key=lambda site: site.start)
 
     def _left(self, text: str, match: re.Match[str], subject: str | None, others: frozenset[str]) -> str:
@@ -167,17 +261,10 @@ class GenderSwap:
         before, after = text[max(0, match.start() - 120) : match.start()], text[match.end() : match.end() + 40]
         if word in _HONOURS and subject is not None and re.match(rf"\s+{re.escape(subject)}\b", after):
             return ""  # Sir Alfred -> Dame Emma
-        if word in _TITLES:
-            if re.match(r"\.?\s+(?:and|&)\s+(?:Mrs?|Ms|Miss)\b", after) or re.search(
-                r"\bMr\.?\s+(?:and|&)\s+$", before
-            ):
-                return "couple"
-            given = re.match(r"\.?\s+([A-ZÀ-Þ][\w-]+)(?=\s+(?:[A-ZÀ-Þ]\.\s+)?[A-ZÀ-Þ][\w-])", after)
-            if given is not None and given[1] != subject:
-                return "a given name follows"  # which says a gender, and stays
-            if not _is_title(match.group(), before, after):
-                return "no title"
-            return "somebody else" if _of_another(text, match, subject in self._male if subject else None) else ""
+        if word in TITLES:
+            return left_title(text, match, subject, subject in self._male if subject else None)
+        if word in ("his", "her") and match.group()[:1].isupper() and _MAJESTY.match(after):
+            return "name"
         if word in _SEXES and word not in self._nouns:
             return "" if _of_one_person(word, before, subject) else "no person"
         if word in _HONOURS and word not in self._nouns:
@@ -190,8 +277,10 @@ class GenderSwap:
             first = ""
             if kind == 2:  # after the first name, which has one of its own
                 before = clean[max(0, site.start - 60) : site.start].split()[-1]
+                before = before if before in self._others else before.capitalize()
                 first = _drawn(tuple(self._others[before]), text, f"{self.random_state}:{before}", "")
-            return _drawn(tuple(self._others[word]), text, f"{self.random_state}:{word}", first)
+            drawn = _drawn(tuple(self._others[word]), text, f"{self.random_state}:{word}", first)
+            return drawn.lower() if site.said.islower() else like_case(drawn, site.said)
         if word in ("his", "her"):
             owns = self._owns(clean, site)
             return like_case(("her" if owns else "hers") if word == "his" else ("his" if owns else "him"), site.said)
@@ -209,6 +298,19 @@ class GenderSwap:
             return True  # Ohio is her home; not: drove her home
         if _MADE.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _STATES:
             return False  # made her famous
+        if _CHOSEN.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _OFFICES:
+            return False  # elected her president
+        if _WATCHED.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _ACTIONS:
+            noun = re.match(r"\s+(?:work|move|walk|talk|dance|run|win|cry)\s+(?:of|was|on|as|in)\b", text[site.end :])
+            return noun is not None  # saw her work on display
+        if re.match(r"\s+(?:and|or)\s+(?:my|your|his|our|their|\w+['’]s)\b", text[site.end : site.end + 40]):
+            return (
+                re.search(r"(?:^|[.!?]\s+)$", text[max(0, site.start - 4) : site.start]) is not None
+            )  # Her and my views
+        if follows.group(1).lower() in _EITHER:
+            further = re.match(r"\s+([a-z][\w'’-]*)", text[site.end + follows.end() :])
+            if further is not None and not further[1].endswith("ly"):
+                return further[1] not in words_of("not_after_possessive") | words_of("verbs")  # his later years
         return follows.group(1).lower() not in words_of("not_after_possessive")
 
 
@@ -222,47 +324,6 @@ def _drawn(names: tuple[str, ...], text: str, seed: str, taken: str) -> str:
 
 def _either(words: Iterable[str]) -> str:
     return f"{_START}(?:{'|'.join(re.escape(word) for word in sorted(words, key=len, reverse=True))}){_END}"
-
-
-def _is_title(said: str, before: str, after: str) -> bool:
-    """Mr Smith, MRS. JONES; not "an MR in Accounting", "MS Alliance", "Miss World", "I miss you"."""
-    follows = re.match(r"\.?\s+((?:[A-ZÀ-Þ]\.\s*)*)([A-ZÀ-Þ][\w’'-]*)", after)
-    if follows is None:
-        return said.islower() and said != "miss" and re.match(r"\.\s+\w", after) is not None
-    name = follows[2]
-    if name.lower() in words_of("after_places") | words_of("not_after_possessive") or name in (
-        "World",
-        "Universe",
-        "America",
-        "USA",
-        "Earth",
-    ):
-        return False
-    if said == "Miss" and name in words_of("pageants"):
-        return False
-    if said.isupper():  # written all in capitals, or the letters of something else
-        return (
-            said != "MISS"
-            and len(name) > 2
-            and name.isupper()
-            and re.search(r"\b(?:an?|of|in)\s+$", before, re.I) is None
-        )
-    return said[0].isupper()
-
-
-def _of_another(text: str, match: re.Match[str], male: bool | None) -> bool:
-    """Whether a title within a sentence is not of the gender of the person the text is about: "she thanked Mr. Lang".
-
-    male: the subject's gender by the name; None asks the pronouns, which say one where they are all alike.
-    """
-    if re.search(r"(?:^|[.!?]\s|\n)\s*$", text[max(0, match.start() - 4) : match.start()]):
-        return False
-    if male is None:
-        he, she = (re.search(pattern, text, re.I) for pattern in (r"\b(?:he|him|his)\b", r"\b(?:she|hers?)\b"))
-        if (he is None) == (she is None):
-            return False
-        male = he is not None
-    return (match.group().lower() == "mr") != male
 
 
 def _of_one_person(word: str, before: str, subject: str | None) -> bool:

@@ -7,15 +7,32 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+from evenhand.counterfactuals.capitals import as_usual
 from evenhand.counterfactuals.texts import as_texts, word_list, words_of
 
-__all__ = ["known_names", "names_in", "other_names", "other_word", "part_of_a_place", "second_name", "subject_name"]
+__all__ = [
+    "known_names",
+    "names_in",
+    "namesake",
+    "other_names",
+    "other_word",
+    "part_of_a_place",
+    "second_name",
+    "subject_name",
+]
 
 _SEXES = ("male", "female")
-_TITLE = r"(?:(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
+_ROLES = (
+    r"(?:Dr|Prof|Professor|Doctor|Rev|Reverend|Pastor|Rabbi|Imam|Bishop|Nurse|Coach|Chef|Officer|Detective|Sergeant|Captain|Judge|"
+    r"Justice|Senator|Sen|Governor|Gov|Mayor|Councillor|Congressman|Congresswoman|Representative|Rep|President|Principal|Dean|"
+    r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral)"
+)
+_TITLE = rf"(?:(?:{_ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
+_WHEN = r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So)\s+)?"
 _ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
 _START = re.compile(
-    rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. ){_TITLE}{{0,2}}$"
+    rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. )[\"“‘(]?"
+    rf"{_WHEN}{_TITLE}{{0,2}}$"
 )
 _OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before the comma is nobody who acts
     r"(?:^\s*|[.!?]\s+|\n\s*)(?:Born|Raised|Educated|Trained|After|Before|Since|As|In|At|During|Originally|Now|Today|Until|While|"
@@ -23,14 +40,24 @@ _OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before th
 )
 _ACTS = re.compile(r"(?:['’]s)?,?\s+(?:(?:[A-Z]\.\s+)?[A-ZÀ-Þ]\w|(?:is|was|has|had)\b|[a-z]{2,}(?:s|ed)\b)")
 _NO_NAME = re.compile(  # "Mark your calendar", "Grace period", "Jack of all trades", "Will you come"
-    r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b"
+    r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b|"
+    r"\s+(?:is|was)\s+(?:an?|the|in)\s+(?:\w+\s+){0,2}(?:state|city|town|country|province|county|capital|republic|region)\b"
+)
+_COUPLE = re.compile(
+    r"(?:\s+[A-ZÀ-Þ][\w’'-]+)?(?:\s?,\s+[A-ZÀ-Þ][\w’'-]+(?:\s+[A-ZÀ-Þ][\w’'-]+)?)*\s?,?\s+(?:and|&)\s+[A-ZÀ-Þ]"
 )
 _REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z][\w.]*\w))")
 _SURNAMES = frozenset(
     ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
 )
 _MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
-_FEMALE = re.compile(r"\b(?:she|her|hers|herself)\b", re.IGNORECASE)
+_FEMALE = re.compile(r"\b(?:she|her(?!\s+(?:Majesty|Royal|Highness|Excellency)\b)|hers|herself)\b", re.IGNORECASE)
+_CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an average "
+    r"(?:(?:\b(?:my|his|her|their|our|the)|\w\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
+    r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|husband|wife|dog|"
+    r"cat)\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
+    re.IGNORECASE,
+)
 
 
 def names_in(
@@ -48,8 +75,9 @@ def names_in(
     """
     listed = as_texts(texts)
     if genders is None:
-        words = {word for text in listed for word in re.findall(r"[^\W\d_]+", text)}
         male, female = (sure | vague for sure, vague in zip(known_names(), _vague_names()))
+        read = (as_usual(text, male | female) for text in listed)
+        words = {word for text in read for word in re.findall(r"[^\W\d_]+", text)}
         return sorted(words & male), sorted(words & female)
     sexes = list(genders)
     if len(listed) != len(sexes):
@@ -126,6 +154,10 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
         own, other = (he, she) if name in male else (she, he)
         if any(name in some for some in _vague_names()) and (own == 0 or not _ACTS.match(text, match.end())):
             continue  # "May she rest", "Frank talk"
+        if other_word(text, match.start(), match.end()):
+            continue  # "Georgia is a state"
+        if own == 0 and _COUPLE.match(text, match.end()):
+            return None  # "Kate and Tom share a flat" is about two
         if own < other:
             return None  # the text is about somebody else
         return name
@@ -155,12 +187,25 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
     if len({m.group() for m in people}) != 1:
         return None
     name, start = people[0].group(), people[0].start()
-    if re.search(r"[A-ZÀ-Þ][\w’'-]*\s+$", text[max(0, start - 30) : start]):
+    before = text[max(0, start - 30) : start]
+    if re.search(r"[A-ZÀ-Þ][\w’'-]*\s+$", before):
         return None  # a surname: Elton John
+    if _CALLED_SO.search(before) or (re.search(r",\s+$", before) and _COUPLE.match(text, people[0].end())):
+        return None  # her brother Leon; a list of children
     if re.search(r"\b(?:[Mm]y name is|I am|I['’]m)\s+$", text[max(0, start - 20) : start]):
         return name
-    if re.search(r"\b(?:by|with|to|for|like|after|and|or|than|as|called|named)\s+$", text[max(0, start - 20) : start]):
+    if re.search(r"\b(?:by|with|to|for|like|after|and|or|than|as|called|named)\s+$", before):
         return None
+    if re.search(
+        r"\b(?:son|daughter|brother|sister|wife|husband|widow|father|mother|friend|student|pupil|fan)\s+of\s+$", before
+    ):
+        return None
+    if any(name in some for some in _vague_names()) and not _ACTS.match(text, people[0].end()):
+        return None  # Grace and poise
+    if re.search(r"\b(?:is|was|became)\s+$", before) and re.match(
+        r"(?:\s+[A-ZÀ-Þ]\w+)*\s?['’]s?\s", text[people[0].end() :]
+    ):
+        return None  # Bornstein was Donald Trump's doctor
     own, other = (_MALE, _FEMALE) if name in male else (_FEMALE, _MALE)
     said = own.search(text)
     return name if said is not None and said.start() > start and other.search(text) is None else None
@@ -173,12 +218,25 @@ def second_name(text: str, match: re.Match[str], subject: str, male: frozenset[s
     return leading is not None and same and _surname(text[match.end() : match.end() + 60])
 
 
+def namesake(text: str, match: re.Match[str]) -> bool:
+    """Whether it is somebody else of the same name: "his uncle Philip", and within a sentence that has it already with
+    another surname or of a place, "Nancy reads Nancy Drew", "Helen wrote about Helen of Troy"."""
+    before, name = text[max(0, match.start() - 200) : match.start()], re.escape(match.group())
+    if _CALLED_SO.search(before):
+        return True
+    first = re.search(rf"(?<!\w){name}(?:\s+([A-ZÀ-Þ][\w’'-]+))?(?=\W)[^.!?\n]*$", before)
+    follows = re.match(r"\s+(of\s+[A-ZÀ-Þ]|the\s+[A-ZÀ-Þ]|[A-ZÀ-Þ][\w’'-]+)", text[match.end() : match.end() + 40])
+    return first is not None and follows is not None and follows[1] != first[1]
+
+
 def part_of_a_place(text: str, start: int, end: int) -> bool:
     """Whether the name is part of the name of a place, an organisation, a saint or another name: San Diego, Johns
     Hopkins, Elton John, Mr Thomas, Anna-Maria."""
     before, after = text[max(0, start - 40) : start], text[end : end + 60]
     if re.search(r"[\w’'][-‐‑]$", before) or re.match(r"[-‐‑]\w", after):
         return True
+    if re.search(r"[\"“]\s?$", before) and not _START.search(before):
+        return True  # a work, or what somebody says: the song "Natalie"
     leading = re.search(r"([\w’'.]+)\s+$", before)
     if leading is not None:
         word = leading[1]
@@ -187,14 +245,17 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
             re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word) and not _surname(after)
         ):
             return True
-        titled = re.fullmatch(r"(?:Dr|Prof|Professor|Doctor|Rev|Mr|Mrs|Ms|Miss)\.?", word)
+        titled = re.fullmatch(rf"(?:{_ROLES}|Mr|Mrs|Ms|Miss)\.?", word)
         begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\w’'.]+\s+$", before)
         if word[:1].isupper() and titled is None and begins is None and not word.endswith((".", "!", "?", ":")):
             return True  # a surname, or a second name
     region = _REGION.match(after)
     if region is not None and (region[1] is None or region[1] in words_of("regions")):
         return True  # Elizabeth, New Jersey
-    words = re.findall(r"[\w&’'.-]+", re.split(r"[,;:!?\n(]|\.\s", after, maxsplit=1)[0])[:5]
+    following = re.split(r"[,;:!?\n(]|\.\s", re.sub(r"^\s?['’]\s?s?(?=\s)", "", after), maxsplit=1)[
+        0
+    ]  # Martha's Vineyard
+    words = re.findall(r"[\w&’'.-]+", following)[:5]
     capital = []
     for word in words:
         if not (word[:1].isupper() or word == "&"):

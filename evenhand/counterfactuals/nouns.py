@@ -20,33 +20,47 @@ _RELATIVES = frozenset(
     + ["stepson", "stepdaughter", "stepbrother", "stepsister", "grandpa", "grandma"]
 )
 _OWNED = re.compile(
-    r"(?:\b(?:my|your|his|her|its|our|their)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]-]+\s+){0,5}$", re.IGNORECASE
+    r"(?:\b(?:my|your|his|her|its|our|their)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]()-]+\s*,?\s+){0,7}$", re.IGNORECASE
 )
-_KIN = re.compile(  # "his father is a ", "her brother, a "
-    rf"\b(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})(?:-in-law)?"
-    r"(?:\s+(?:\w+\s+){0,4}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?)$",
+_KIN = re.compile(  # "his father is a ", "her brother, a ", "her mother, Ann Lee, was also a "
+    r"(?:\b(?:my|your|his|her|its|our|their|the)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w-]+\s+)?"
+    rf"(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})(?:-in-law)?"
+    r"(?:\s+(?:\w+\s+){0,4}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?|"
+    r"(?:(?!\b(?:he|she|i|who)\b)[^.;!?]){1,40}\s(?:is|was|,)\s+(?:(?:also|once|now)\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,2})$",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"\s*[,(]?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]")  # a name follows
+_NAMED = re.compile(  # a name follows: "his wife Ann", "her husband, the Swiss painter Max Egli"
+    r"\s*[,(]?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
+    r"\s*,\s*(?:(?!(?:who|whom|whose|which|where|when|and|but|or|he|she|they|in|on|at|for|as|is|was)\b)[a-zà-ÿ\[][\w\]’'-]*\s+"
+    r"(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,6}[A-ZÀ-Þ][a-zà-ÿ]"
+)
 _CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
     r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
 )
-_SOMEBODYS = re.compile(r"\b(?:of|by|with|to|from|for|met|than|like)\s+an?\s+(?:[\w-]+\s+)?$", re.IGNORECASE)
+_SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
+    r"\b(?:of|by|with|to|from|for|met|than|like|has|have|had|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
+    r"(?:[\w-]+\s+){0,2}$|\b(?:an)?other\s+(?:[\w-]+\s+)?$|"
+    r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
+    r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
+    r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$",
+    re.IGNORECASE,
+)
 _SAID = (
     r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)\s+"
     r"(?:(?:also|now|still|already|both)\s+)?"
 )
 _BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"
 _PHRASE = (
-    rf"(?:(?:an?|the)\s+(?:[\w'’-]+\s+){{0,3}}|{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w-]+\s+){{0,2}})"
+    rf"(?:(?:an?|the)\s+(?:[\w'’-]+\s+){{0,3}}|{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
 )
 _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not for a person of that gender
     ("man", "woman"): (r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice|ladies['’]?)\s+$", None),
+    ("mum", "dad"): (r"\b(?:keep|keeping|kept|stay)\s+$", r"['’]s the word\b"),
     ("mother", "father", "sister", "brother", "daughter"): (
         None,
         r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|page|project)\b",
     ),
-    ("lady",): (r"\bfirst\s+$", None),
+    ("lady",): (r"\b(?:first|bag|old|cat|dinner|leading)\s+$", r"\s+(?:love|luck|friends?|dancers|doctors?|bug)\b"),
     ("gentleman",): (None, r"['’]s\b|\s+farmer\b"),
     ("actor", "man"): (None, r"\s+(?:model|network|hours?|power|made|up|cave|caves|bun|of god|of the match)\b"),
     ("girl", "boy"): (r"\bgirly\s+$", r"\s+(?:scout|scouts|band|group|friday|guide)\b"),
@@ -82,7 +96,11 @@ def describes_subject(word: str, before: str, subject: str | None, male: bool | 
     >>> describes_subject("woman", "Susan leads it; she is the first ", None), describes_subject("son", "a ", None)
     (True, False)
     """
-    who = r"\b(he|she|i)" if subject is None else rf"\b(he|she|i|{re.escape(subject)}(?:\s+[A-ZÀ-Þ][\w’'-]+){{0,2}})"
+    who = (
+        r"\b(he|she|i)"
+        if subject is None
+        else rf"\b(he|she|i|{re.escape(subject)}(?:\s+(?-i:[A-ZÀ-Þ])[\w’'-]+){{0,2}})"
+    )
     said = re.search(rf"{who}(?:\s+{_SAID}|['’](?:s|m)\s+){_PHRASE}$", before, re.IGNORECASE)
     if said is None:
         return False
@@ -93,22 +111,36 @@ def left_noun(
     word: str, match: re.Match[str], before: str, after: str, subject: str | None, others: frozenset[str]
 ) -> str:
     """Why a gendered noun stays as it is; "" where it is said of the person the text is about."""
-    if re.search(r"[\w]\s?[-‐‑/]\s?$", before) or re.match(r"\s?[-‐‑/]\s?\w", after):
+    if re.search(r"[\w]\s?[-‐‑/]\s?$", before) or re.match(r"(?:['’]s)?\s?[-‐‑/]\s?[\w\[]", after):
         return "compound"
     first = re.search(r"(?:^|[.!?:;]\s+|\n\s*)(?:(?:a|an|the)\s+)?$", before, re.IGNORECASE) is not None
     if match.group()[:1].isupper() and not match.group().isupper() and not first:
         return "name"
-    if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after):
+    own = subject is not None and re.match(rf" {re.escape(subject)}\b", after) is not None  # actress Laura Lee
+    if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after) and not (own and word not in _PARTNERS | _RELATIVES and not first):
         return "name"
     if _idiom(word, before, after):
         return "idiom"
+    other = gendered_nouns()[word]
+    if re.match(rf"\s+(?:and|or)\s+(?:an?\s+)?{other}\b", after) or re.search(
+        rf"\b{other}\s+(?:and|or)\s+(?:an?\s+)?$", before
+    ):
+        return "both genders"
     if describes_subject(word, before, subject):
         return ""
+    if re.match(r"\s+(?:called|named|known\s+as)\s+[A-ZÀ-Þ]", after):
+        return "somebody else"  # a son called Harrison
+    if (
+        word in _RELATIVES
+        and re.match(r"\s+of\s+[A-ZÀ-Þ]", after)
+        and not re.search(r"\b(?:an?|the)\s+(?:\w+\s+)?$", before)
+    ):
+        return "somebody else"  # Grizell, sister of Jonathan
     owned = _OWNED.search(before) is not None
     if (owned and word in _RELATIVES) or (word in _PARTNERS | _RELATIVES and _NAMED.match(after)):
         return "somebody else"
     if owned and word in _PARTNERS:
-        return ""
+        return "somebody else" if _described(after) else ""
     male, _ = known_names()
     if _SOMEBODYS.search(before) or any((name in male) == (word in _men()) for name in others):
         return "somebody else"  # it may describe a person whose name stays
@@ -116,6 +148,13 @@ def left_noun(
     if (called is not None and called[1] != subject) or _KIN.search(before) is not None:
         return "somebody else"
     return ""
+
+
+def _described(after: str) -> bool:
+    """Whether what follows a partner says the gender once more: "his wife, the youngest niece"."""
+    said = re.match(r"\s*,\s*(?:the|an?)\s+(?:[\w-]+\s+){0,3}?([a-z]+)\b", after)
+    words = re.findall(r"[a-z]+", said[0]) if said is not None else []
+    return any(word in gendered_nouns() for word in words)
 
 
 def _idiom(word: str, before: str, after: str) -> bool:
@@ -126,4 +165,10 @@ def _idiom(word: str, before: str, after: str) -> bool:
             or (following is not None and re.match(following, after, re.IGNORECASE))
         ):
             return True
+    if (
+        word in ("man", "boy", "brother", "lady")
+        and re.search(r"(?:^|[.!?]\s+|\b[Oo]h,?\s+)$", before)
+        and re.match(r"\s*[,!]", after)
+    ):
+        return True  # Man, he is slow
     return _ANY_IDIOM.match(after) is not None

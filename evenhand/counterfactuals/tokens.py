@@ -225,8 +225,8 @@ class TokenSwap:
                 return capitalised(word)
             if spelt_out:
                 return word if _within(text, site) else word[:1].upper() + word[1:]
-            if old.proper and _within(text, site):
-                return word  # "the Muslim man" -> "the gay man"
+            if old.proper:
+                return word if _within(text, site) else word[:1].upper() + word[1:]  # "the Muslim man" -> "the gay man"
         return like_case(word, said)
 
     def _neutral(self, text: str, site: Site) -> str:

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 
 from evenhand.domain import Box
 from evenhand.estimators.checks import check_parameters
-from evenhand.estimators.inputs import check_frame, learn_metric, plain_table, tensor_of
+from evenhand.estimators.inputs import learn_metric, tensor_of
 from evenhand.estimators.source import Source, Streamed, Targets, class_targets, from_arrays, number_targets
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import check_numbers, plain_table
 from evenhand.objectives.batch import Objective, squared_loss
 from evenhand.regularizer import PricedSearch
 from evenhand.search.mode import mode_free
@@ -206,7 +207,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "module_")
         X = plain_table(X)
-        check_frame(X)
+        check_numbers(X)
         values = validate_data(self, X, dtype=np.float32, order="C", reset=False)
         x = tensor_of(values, self.device)
         module = self.module_.eval()

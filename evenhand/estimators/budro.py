@@ -8,6 +8,7 @@ never need a derivative in x, as the adversary only chooses among rows.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from evenhand.ensembles.boosting import lightgbm
 from evenhand.ensembles.losses import Loss
 from evenhand.ensembles.read import read_ensemble
 from evenhand.ensembles.trees import TreeEnsemble
+from evenhand.estimators.base import parameters
 from evenhand.estimators.boosting import Array, BoostingClassifier, Metric, noise
 from evenhand.search.geometry import exact_sigma
 
@@ -25,6 +27,7 @@ AT_ONCE = 2048  # rows whose neighbours are looked for together
 PRICED_ON = 4000  # rows that eta is found on
 
 
+@parameters()
 class BuDROClassifier(BoostingClassifier):
     """The published fair boosting, to compare with ``SenSeIBoostingClassifier``.
 
@@ -33,30 +36,16 @@ class BuDROClassifier(BoostingClassifier):
     Classes count equally. Needs the extra ``trees`` to fit, not to predict.
     """
 
-    def __init__(
-        self,
-        fair_metric: Metric = None,
-        eps: float = 0.1,
-        bounds: Any = "data",
-        random_state: Any = None,
-        *,
-        trees: int = 100,
-        leaves: int = 16,
-        learning_rate: float = 0.1,
-        neighbours: int = 50,
-        support: int = 4000,
-        l2: float = 1.0,
-    ) -> None:
-        self.fair_metric = fair_metric
-        self.eps = eps
-        self.bounds = bounds
-        self.random_state = random_state
-        self.trees = trees
-        self.leaves = leaves
-        self.learning_rate = learning_rate
-        self.neighbours = neighbours
-        self.support = support
-        self.l2 = l2
+    fair_metric: Metric = field(default=None, kw_only=False)
+    eps: float = field(default=0.1, kw_only=False)
+    bounds: Any = field(default="data", kw_only=False)
+    random_state: Any = field(default=None, kw_only=False)
+    trees: int = 100
+    leaves: int = 16
+    learning_rate: float = 0.1
+    neighbours: int = 50
+    support: int = 4000
+    l2: float = 1.0
 
     def _fit(self, X: Any, x: Array, loss: Loss, y: Array, weight: Array, sensitive: Any) -> TreeEnsemble:
         if self.trees < 1 or self.leaves < 2 or not self.eps >= 0 or self.neighbours < 1 or self.support < 1:

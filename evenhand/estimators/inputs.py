@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from sklearn.base import clone
 from torch import Tensor
@@ -15,50 +14,8 @@ from evenhand.domain import Box
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import column_names
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import plain_table
 from evenhand.search.worst_cases import pair
-
-
-def check_frame(X: Any) -> None:
-    """For frames: name the columns that are not numbers, or that hold NaN or infinity."""
-    frame = X if isinstance(X, pd.DataFrame) else X.to_pandas() if type(X).__module__.startswith("polars") else None
-    if frame is None:
-        return
-    text = [
-        str(name)
-        for name, kind in zip(frame.columns, frame.dtypes)
-        if not pd.api.types.is_numeric_dtype(kind)
-        and not (kind.kind == "O" and all(isinstance(v, int | float | np.number) for v in frame[name]))
-    ]
-    if text:
-        raise ValueError(
-            f"column(s) {', '.join(map(repr, text))} are not numbers; encode them first, for example with "
-            f"make_column_transformer((OneHotEncoder(sparse_output=False), {text}), remainder='passthrough')"
-        )
-    bad = [
-        str(name)
-        for name in frame.columns
-        if not np.isfinite(frame[name].to_numpy(dtype=np.float64, na_value=np.nan)).all()
-    ]
-    if bad and len(frame):
-        raise ValueError(
-            f"Input X contains NaN or infinity in column(s) {', '.join(map(repr, bad))}; "
-            "impute or drop them first, for example with sklearn.impute.SimpleImputer"
-        )
-
-
-def check_labels(y: Any, numeric: bool) -> None:
-    """One label for each row, and none missing; numbers may be several for each row."""
-    labels: np.ndarray = np.asarray(y) if y is not None else np.empty(0)
-    shape = tuple(labels.shape)
-    if labels.ndim == 2 and shape[-1] > 1 and not numeric:
-        raise ValueError(
-            f"y should be a 1d array, one label for each row, got an array of shape {shape} instead; for several "
-            "labels use sklearn.multioutput.MultiOutputClassifier, which trains one model for each"
-        )
-    words = labels.dtype == object and labels.ndim == 1 and not numeric
-    missing = sum(v is None or v is pd.NA or v != v for v in labels.tolist()) if words else 0
-    if missing:
-        raise ValueError(f"y is missing in {missing} of {len(labels)} rows (None or NaN); drop these rows first")
 
 
 def weights_by_class(estimator: Any) -> Tensor:
@@ -67,15 +24,6 @@ def weights_by_class(estimator: Any) -> Tensor:
     if not all(0 <= weight < float("inf") for weight in each):
         raise ValueError(f"class_weight must give every class a weight, zero or more; got {estimator.class_weight!r}")
     return torch.tensor(each)
-
-
-def plain_table(X: Any) -> Any:
-    """Arrow tables and lazy frames as frames, sparse matrices as arrays; everything else as it is."""
-    if hasattr(X, "collect") and type(X).__module__.startswith("polars"):
-        return X.collect()
-    if hasattr(X, "to_pandas") and type(X).__module__.startswith("pyarrow"):
-        return X.to_pandas()
-    return X.toarray() if hasattr(X, "toarray") and hasattr(X, "nnz") else X
 
 
 def tensor_of(values: np.ndarray, device: str = "cpu") -> Tensor:
@@ -129,9 +77,9 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
 
 def named(sensitive_features: Any) -> dict[str, np.ndarray]:
     """Sensitive features as name -> values: from a frame, a table, name -> values, or one or several columns."""
+    if isinstance(sensitive_features, Mapping):
+        return {str(name): np.asarray(values) for name, values in sensitive_features.items()}
     given = plain_table(sensitive_features)
-    if isinstance(given, Mapping):
-        return {str(name): np.asarray(values) for name, values in given.items()}
     names = column_names(given)
     if names is not None:
         return {name: np.asarray(given[column]) for name, column in zip(names, given.columns)}

@@ -6,6 +6,7 @@ The estimator, scores of rankings, and a task to try them on; the objective is i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,9 +19,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from evenhand.estimators.base import mlp
-from evenhand.estimators.inputs import check_frame, data_bounds, given_bounds, learn_metric
+from evenhand.estimators.base import mlp, parameters
+from evenhand.estimators.inputs import data_bounds, given_bounds, learn_metric
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import check_numbers
 from evenhand.objectives.senstir import SenSTIR
 from evenhand.output_distances import squared_error
 from evenhand.regularizer import FairRegularizer, gradient_rule
@@ -62,6 +64,7 @@ def rank_consistency(scores: ArrayLike, scores_other: ArrayLike, query: ArrayLik
     return float(np.mean(values))
 
 
+@parameters()
 class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
     """A scoring model for ranking that treats similar items similarly.
 
@@ -69,40 +72,23 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
     item, its relevance, and the query that it belongs to. Fitted: ``module_`` gives a score (n, 1).
     """
 
-    def __init__(
-        self,
-        fair_metric: FairMetric | Callable[[Any], FairMetric] | None = None,
-        hidden: tuple[int, ...] = (),
-        rho: float = 1.0,
-        eps: float = 0.01,
-        bounds: Any = "data",
-        random_state: Any = None,
-        *,
-        search: Search | None = None,
-        lam: float = 1.0,
-        samples: int = 16,
-        steps: int = 1000,
-        batch_size: int = 32,
-        lr: float = 1e-2,
-        progress: bool = False,
-    ) -> None:
-        self.fair_metric = fair_metric
-        self.hidden = hidden
-        self.rho = rho
-        self.eps = eps
-        self.bounds = bounds
-        self.random_state = random_state
-        self.search = search
-        self.lam = lam
-        self.samples = samples
-        self.steps = steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.progress = progress
+    fair_metric: FairMetric | Callable[[Any], FairMetric] | None = field(default=None, kw_only=False)
+    hidden: tuple[int, ...] = field(default=(), kw_only=False)
+    rho: float = field(default=1.0, kw_only=False)
+    eps: float = field(default=0.01, kw_only=False)
+    bounds: Any = field(default="data", kw_only=False)
+    random_state: Any = field(default=None, kw_only=False)
+    search: Search | None = None
+    lam: float = 1.0
+    samples: int = 16
+    steps: int = 1000
+    batch_size: int = 32
+    lr: float = 1e-2
+    progress: bool = False
 
     def fit(self, X: Any, y: Any, query: Any) -> Self:
         """Train on items X (n, d), their relevance (n,) and their queries (n,); ``batch_size`` counts queries."""
-        check_frame(X)
+        check_numbers(X)
         values, relevance = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
         if relevance.min() < 0:
             raise ValueError("relevance must be zero or positive: NDCG has the gain 2^relevance - 1")
@@ -146,7 +132,7 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The score of each item; a larger score ranks before."""
         check_is_fitted(self, "module_")
-        check_frame(X)
+        check_numbers(X)
         x = torch.as_tensor(validate_data(self, X, dtype=np.float32, reset=False))
         scores: np.ndarray = self.module_(x)[:, 0].double().numpy()
         return scores

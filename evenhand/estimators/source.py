@@ -17,16 +17,14 @@ from torch import Tensor, nn
 from evenhand import ranks
 from evenhand.domain import Box, FreeBox
 from evenhand.estimators.inputs import (
-    check_frame,
-    check_labels,
     data_bounds,
     given_bounds,
-    plain_table,
     select_rows,
     tensor_of,
     weights_by_class,
 )
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import check_labels, check_numbers, plain_labels, plain_table
 from evenhand.search.worst_cases import pair
 from evenhand.training.streams import Repeated, Stream, one_shot
 
@@ -139,8 +137,8 @@ def from_arrays(
     reset: bool = True,
 ) -> Arrays:
     """Checked rows; those of weight zero are left out, with all that belongs to them."""
-    X = plain_table(X)
-    check_frame(X)
+    X, y = plain_table(X), plain_labels(y)
+    check_numbers(X)
     check_labels(y, numeric)
     several = numeric and y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
     values, target = validate_data(
@@ -186,7 +184,9 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
     if len(strangers):
         raise ValueError(f"y holds {len(strangers)} label(s) that are not among the classes; give all in classes=")
     if len(estimator.classes_) < 2:
-        raise ValueError(f"a classifier needs two classes or more; y holds one class only: {estimator.classes_[0]!r}")
+        raise ValueError(
+            f"a classifier needs two classes or more; y holds one class only: {estimator.classes_.tolist()}"
+        )
     codes = np.searchsorted(estimator.classes_, labels)
     source.y = torch.as_tensor(codes, dtype=torch.long, device=source.x.device)
     source.balanced = isinstance(estimator.class_weight, str)  # "balanced", see checks.py
@@ -362,7 +362,7 @@ def _look(estimator: Any, batches: Stream, classify: bool) -> Seen:
         if not isinstance(item, tuple | list) or len(item) != 2:
             raise TypeError(f"a stream must give (X, y) for each batch; got {type(item).__name__}")
         X, y = item
-        check_frame(X)
+        check_numbers(X)
         X = X.numpy() if isinstance(X, Tensor) else X
         values = validate_data(estimator, X, dtype=np.float32, reset=seen.rows == 0)
         target = np.asarray(y)

@@ -87,13 +87,12 @@ def _strengths(l2: float | Sequence[float]) -> list[float]:
 
 
 def _finite_array(X: Any) -> np.ndarray:
+    from evenhand.frames import check_kinds, plain_table  # pandas takes long to import, and a loop needs none
+
     width(X)
-    try:
-        values = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"the metric is learned from numbers; encode the categorical columns first ({error})"
-        ) from error
+    X = plain_table(X)
+    check_kinds(X)
+    values = np.asarray(X, dtype=np.float64)
     if values.shape[0] == 0:
         raise ValueError("X has no rows; the metric cannot be learned from an empty frame")
     if not np.isfinite(values).all():

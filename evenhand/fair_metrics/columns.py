@@ -41,10 +41,14 @@ def column_positions(X: Any, columns: Sequence[Column]) -> list[int]:
     """
     if isinstance(columns, str):
         raise TypeError(f"columns must be a list of names, got the string {columns!r}; write [{columns!r}]")
-    names = column_names(X)
+    names, labels = column_names(X), _labels(X)
     positions: list[int] = []
     for column in columns:
-        if names is None or not isinstance(column, str):
+        if column in labels:  # a number or a tuple can be a name, too; 2 is then the column 2, wherever it stands
+            positions.append(labels[column])
+        elif labels and not isinstance(column, str):
+            raise ValueError(f"column {column!r} does not exist{closest(str(column), names or [])}")
+        elif names is None or not isinstance(column, str):
             if not isinstance(column, int | np.integer) or not -width(X) <= column < width(X):
                 raise ValueError(
                     f"column {column!r} does not exist: the data have {width(X)} unnamed columns; give positions, such "
@@ -75,6 +79,12 @@ def column_names(X: Any) -> list[str] | None:
     """Names of a frame's columns (pandas, polars or pyarrow, whose ``columns`` are the data), None for an array."""
     columns = getattr(X, "column_names", None) or getattr(X, "columns", None)
     return None if columns is None else [str(name) for name in columns]
+
+
+def _labels(X: Any) -> dict[Any, int]:
+    """Position of each column of a frame whose columns are not all called by texts; none of any other."""
+    columns = [] if hasattr(X, "column_names") else list(getattr(X, "columns", ()))
+    return {} if all(isinstance(name, str) for name in columns) else {name: j for j, name in enumerate(columns)}
 
 
 def width(X: Any) -> int:

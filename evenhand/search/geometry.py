@@ -71,7 +71,8 @@ class Geometry:
         weight_along = directions.square().sum(1)
         pinned = sorted(box.binary, key=lambda j: -float(weight_along[j]))
         touched = box.touched if isinstance(box, FreeBox) else torch.zeros(box.d, dtype=torch.bool)
-        self.pinned = sorted(j for j in pinned[:PINNED_AT_MOST] if weight_along[j] > 0.25 and not touched[j])
+        most = min(PINNED_AT_MOST, box.d - 1)  # at least one column is left to move in
+        self.pinned = sorted(j for j in pinned[:most] if weight_along[j] > 0.25 and not touched[j])
         self.free = [j for j in range(box.d) if j not in set(self.pinned)]
         self.free_box = box.restrict(self.free)
         self.sigma_free = self.sigma[self.free]  # (d_F, d)

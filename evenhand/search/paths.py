@@ -41,13 +41,30 @@ class Path(Protocol):
     def zeros(self, width: int) -> Tensor: ...
 
 
-class PlainPath:
+class Line:
+    """Between two points that were looked at; ``pre`` is the last of them, as the model is given it."""
+
+    pre: Tensor
+    line: tuple[Tensor, Tensor | None] | None = None
+
+    def _value_at(self, pre: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def start_line(self) -> None:
+        self.line = self.pre.detach(), None
+
+    def value_on_line(self, t: Tensor) -> Tensor:
+        assert self.line is not None
+        self.line = start, end = self.line[0], self.pre.detach() if self.line[1] is None else self.line[1]
+        return self._value_at(torch.lerp(start, end, t[:, None]))
+
+
+class PlainPath(Line):
     """Any callable of tensors: autograd with respect to the perturbation only."""
 
     def __init__(self, model: Model, gain: Gain, x: Tensor, directions: Tensor) -> None:
         self.model, self.gain, self.x, self.directions = model, gain, x, directions
         self.base = x
-        self.line: tuple[Tensor, Tensor | None] | None = None
 
     def settle(self, u: Tensor) -> None:
         self.base = torch.addmm(self.x, u, self.directions.T)
@@ -55,25 +72,17 @@ class PlainPath:
     def value(self, v: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
         return self._value_at(self.base.detach() if v is None else self.base + v)
 
-    def _value_at(self, point: Tensor) -> Tensor:
-        self.leaf = point.requires_grad_(True)
+    def _value_at(self, pre: Tensor) -> Tensor:
+        self.pre = pre.requires_grad_(True)
         with torch.enable_grad():
-            self.gained = self.gain(self.model(self.leaf.clone()))  # the clone may be changed in place by the model
+            self.gained = self.gain(self.model(self.pre.clone()))  # the clone may be changed in place by the model
         return self.gained.detach()
-
-    def start_line(self) -> None:
-        self.line = self.leaf.detach(), None
-
-    def value_on_line(self, t: Tensor) -> Tensor:
-        assert self.line is not None
-        self.line = start, end = self.line[0], self.leaf.detach() if self.line[1] is None else self.line[1]
-        return self._value_at(torch.lerp(start, end, t[:, None]))
 
     def slope_u(self) -> Tensor:
         return self.slope_v() @ self.directions
 
     def slope_v(self) -> Tensor:
-        return _gradient(self.gained, self.leaf, lambda point: self.gain(self.model(point)))
+        return _gradient(self.gained, self.pre, lambda point: self.gain(self.model(point)))
 
     def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None:
         return None
@@ -82,14 +91,13 @@ class PlainPath:
         return self.x.new_zeros(len(self.x), width)
 
 
-class SplitPath:
+class SplitPath(Line):
     """Models that begin with a linear layer: ``tail`` maps the first layer's output to the logits."""
 
     def __init__(self, tail: Model, linear: nn.Linear, gain: Gain, z: Tensor, directions: Tensor) -> None:
         self.tail, self.gain, self.z, self.weight = tail, gain, z, linear.weight.detach()
         self.response = (directions.T @ self.weight.T).T  # W1 A, (H, k)
         self.base = self.pre = z
-        self.line: tuple[Tensor, Tensor | None] | None = None
 
     def settle(self, u: Tensor) -> None:
         self.base = torch.addmm(self.z, u, self.response.T)
@@ -106,19 +114,11 @@ class SplitPath:
             out[rows] += v[rows] @ self.weight.T
         return out
 
-    def _value_at(self, z: Tensor) -> Tensor:
-        self.pre = z
+    def _value_at(self, pre: Tensor) -> Tensor:
+        self.pre = pre
         with torch.enable_grad():
             self.gained = self.gain(self.tail(self.pre.requires_grad_(True)))
         return self.gained.detach()
-
-    def start_line(self) -> None:
-        self.line = self.pre.detach(), None
-
-    def value_on_line(self, t: Tensor) -> Tensor:
-        assert self.line is not None
-        self.line = start, end = self.line[0], self.pre.detach() if self.line[1] is None else self.line[1]
-        return self._value_at(torch.lerp(start, end, t[:, None]))
 
     def slope_u(self) -> Tensor:
         return self._slope_z() @ self.response
@@ -188,8 +188,8 @@ class ReLUPath(SplitPath):
         super().start_line()
         self.moved = None  # the line may start in this buffer, which must then stay as it is
 
-    def _value_at(self, z: Tensor) -> Tensor:
-        self.pre = z
+    def _value_at(self, pre: Tensor) -> Tensor:
+        self.pre = z = pre
         for (weight, bias), post, output in zip(self.layers, self.post, self.outputs):
             torch.clamp_min(z, 0, out=post)
             if bias is None:

@@ -26,7 +26,7 @@ HEAD = 1 << 18
 
 
 def read_delimited(
-    path: Path, separator: str | None = None, decimal: str | None = None, header: bool = True
+    path: Path, separator: str | None = None, decimal: str | None = None, header: bool = True, one_column: bool = False
 ) -> tuple[pd.DataFrame, list[str]]:
     """The table, and its column names as they stand in the file (twins included)."""
     try:
@@ -34,13 +34,13 @@ def read_delimited(
             head = file.read(HEAD)
     except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise TableError(f"{path} cannot be unpacked: {first_line(error)}") from error
-    if b"\x00" in head[:1000] and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if b"\x00" in head[:1000] and not _utf_16(head):
         raise TableError(f"{path} is a binary file, not a table; save it as .csv, .tsv or .parquet")
     encoding, text = decode(head)
     lines = lines_of(text)
     if len(head) == HEAD:
         lines = lines[:-1]  # the last one may be cut
-    sep = separator or _separator(lines[:60], path)
+    sep = separator or _separator(lines[:60], path, one_column)
     dec = decimal or _decimal(lines[:200], sep)
     names = _header(text, sep)
     given: dict[str, Any] = {"dtype": dict.fromkeys(_codes(lines, sep), str)}
@@ -123,15 +123,28 @@ def standard_input(folder: Path) -> Path:
 
 
 def decode(head: bytes) -> tuple[str, str]:
-    """Encoding and text: UTF-8 with or without byte order mark, UTF-16 with one, otherwise Windows-1252."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16", head[: len(head) // 2 * 2].decode("utf-16", errors="ignore")
+    """Encoding and text: UTF-8 or UTF-16, with or without byte order mark, otherwise Windows-1252."""
+    wide = _utf_16(head)
+    if wide:
+        return wide, head[: len(head) // 2 * 2].decode(wide, errors="ignore")
     try:
         return "utf-8-sig", head.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if error.start > len(head) - 5:  # a character cut in two at the end
             return "utf-8-sig", head[: error.start].decode("utf-8-sig")
         return "cp1252", head.decode("cp1252", errors="replace")
+
+
+def _utf_16(head: bytes) -> str | None:
+    """Which kind of UTF-16 it is, if any: by its byte order mark, or because nearly every other byte is 0, as the Latin
+    letters, digits and separators of a table have it."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    begin = head[:1000]
+    first, second = (part.count(0) / max(len(part), 1) for part in (begin[::2], begin[1::2]))
+    if max(first, second) < 0.8 or min(first, second) > 0.05:
+        return None
+    return "utf-16-le" if second > first else "utf-16-be"
 
 
 def lines_of(text: str) -> list[str]:
@@ -144,7 +157,7 @@ def first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-def _separator(lines: list[str], path: Path) -> str:
+def _separator(lines: list[str], path: Path, one_column: bool) -> str:
     """The separator that splits the first lines into the same number of fields, the more the better."""
     best, found = 1, None
     for sep in SEPARATORS:
@@ -156,6 +169,8 @@ def _separator(lines: list[str], path: Path) -> str:
         agree = sum(width == widths[0] for width in widths) / len(widths)
         if agree > 0.9 and widths[0] > best:
             best, found = widths[0], sep
+    if found is None and one_column and all(len(row) == 1 for row in csv.reader(lines) if row):
+        return ","
     if found is None:
         raise TableError(
             f"{path} does not look like a table with several columns: commas, semicolons, tabs and bars do not split "

@@ -30,7 +30,7 @@ def find_column(name: str, names: Sequence[str], role: str) -> str:
         if near
         else f"the columns are {', '.join(map(repr, list(names)[:20]))}" + (" ..." if len(names) > 20 else "")
     )
-    looks_like_data = sum(_number(other) for other in names) > len(names) / 4
+    looks_like_data = sum(is_number(other) for other in names) > len(names) / 4
     cure = "header" if looks_like_data else None
     raise TableError(f"the table has no column {name!r} for the {role}; {hint}", cure)
 
@@ -55,7 +55,8 @@ def find_columns(text: str, names: Sequence[str], role: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether Python reads the text as a number."""
     try:
         float(text)
     except ValueError:

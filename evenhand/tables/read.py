@@ -21,25 +21,31 @@ STDIN = "-"
 
 
 def read_table(
-    path: str | Path, *, separator: str | None = None, decimal: str | None = None, header: bool = True
+    path: str | Path,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    header: bool = True,
+    one_column: bool = False,
 ) -> pd.DataFrame:
     """A CSV, TSV, parquet, Excel or JSON file as a frame, compressed (gz, bz2, xz, zip, zst) or not; "-" is standard
     input.
 
-    The separator (comma, semicolon, tab, bar), decimal commas and the encoding (UTF-8 with or without byte order mark,
-    UTF-16 with one, otherwise Windows-1252) are found by looking at the first lines. "?", "NA" and such are missing.
+    The separator (comma, semicolon, tab, bar), decimal commas and the encoding (UTF-8 or UTF-16, with or without
+    byte order mark, otherwise Windows-1252) are found by looking at the first lines. "?", "NA" and such are missing.
     Codes with leading zeros (postcodes, say) stay text. Columns of one name are told apart by a number. What was
     altered is said in ``frame.attrs["notes"]``. header=False: the first line is data, columns are called "column 1" ...
+    one_column: a file that nothing splits is a table of one column (texts), not a mistake.
     """
     if str(path) == STDIN:
         with tempfile.TemporaryDirectory() as folder:
-            return _read(standard_input(Path(folder)), separator, decimal, header, "standard input")
+            return _read(standard_input(Path(folder)), separator, decimal, header, "standard input", one_column)
     path = Path(path)
     if not path.exists():
         raise TableError(f"there is no file {path}{_neighbours(path)}")
     if path.is_dir():
         raise TableError(f"{path} is a folder; give the file inside it")
-    return _read(path, separator, decimal, header, str(path))
+    return _read(path, separator, decimal, header, str(path), one_column)
 
 
 def read_sql(query: str, url: str) -> pd.DataFrame:
@@ -76,7 +82,9 @@ def _from_alchemy(query: str, url: str) -> pd.DataFrame:
         engine.dispose()
 
 
-def _read(path: Path, separator: str | None, decimal: str | None, header: bool, shown: str) -> pd.DataFrame:
+def _read(
+    path: Path, separator: str | None, decimal: str | None, header: bool, shown: str, one_column: bool
+) -> pd.DataFrame:
     if path.stat().st_size == 0:
         raise TableError(f"{shown} is empty (0 bytes)")
     kind = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED][-1:]
@@ -87,7 +95,7 @@ def _read(path: Path, separator: str | None, decimal: str | None, header: bool, 
     elif kind in ([".jsonl"], [".ndjson"], [".json"]):
         frame, names = _json(path)
     elif kind in ([".csv"], [".tsv"], [".txt"], [".tab"], [".data"], []):
-        frame, names = read_delimited(path, separator, decimal, header)
+        frame, names = read_delimited(path, separator, decimal, header, one_column)
     else:
         raise TableError(
             f"{path} ends in {kind[0]}; a table is read from .csv, .tsv, .parquet, .xlsx or .jsonl (.gz, "
@@ -101,7 +109,7 @@ def _read(path: Path, separator: str | None, decimal: str | None, header: bool, 
 
 def _named_apart(frame: pd.DataFrame, names: Sequence[str], shown: str) -> pd.DataFrame:
     """Columns with names of their own: the second "a" becomes "a (2)", a column without a name keeps pandas' one."""
-    notes, taken = [], set[str]()
+    notes, taken = list(frame.attrs.get("notes", [])), set[str]()
     columns = [str(name).strip() for name in frame.columns]
     if len(names) == len(columns):
         columns = [name.strip() or column for name, column in zip(names, columns)]
@@ -139,7 +147,9 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, list[str]]:
 def _excel(path: Path, header: bool) -> tuple[pd.DataFrame, list[str]]:
     """The first sheet."""
     try:
-        cells: pd.DataFrame = pd.read_excel(path, header=None, dtype=object)
+        with pd.ExcelFile(path) as book:
+            sheets = book.sheet_names
+            cells = pd.read_excel(book, header=None, dtype=object)
     except ImportError as error:
         raise TableError(f"reading {path} needs openpyxl; pip install openpyxl, or save it as CSV") from error
     except Exception as error:  # each engine has exceptions of its own
@@ -154,6 +164,8 @@ def _excel(path: Path, header: bool) -> tuple[pd.DataFrame, list[str]]:
         names = [f"column {i + 1}" for i in range(cells.shape[1])]
     frame = cells.reset_index(drop=True).infer_objects()
     frame.columns = pd.Index([name or f"Unnamed: {i}" for i, name in enumerate(names)])
+    if len(sheets) > 1:
+        frame.attrs["notes"] = [f"{path} has {len(sheets)} sheets; only the first one, {sheets[0]!r}, is read"]
     return frame, names
 
 

@@ -206,7 +206,12 @@ class Schema:
 
     def _check_something_is_left(self) -> None:
         if not any(c.kind in USED for c in self.columns if c.name not in self.sensitive):
-            reasons = "; ".join(f"{c.name}: {c.note}" for c in self.columns if c.kind not in USED)
+            unused = [c for c in self.columns if c.kind not in USED]
+            if not unused:
+                raise TableError(
+                    "the table has no column beside the target and the sensitive ones; there is nothing to predict from"
+                )
+            reasons = "; ".join(f"{c.name}: {c.note}" for c in unused)
             raise TableError(f"no usable column is left beside the target and the sensitive ones ({reasons})", "keep")
 
 

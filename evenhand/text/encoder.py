@@ -183,7 +183,16 @@ def _load(name: str, device: str | None) -> Any:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ImportError("SentenceEncoder needs sentence-transformers: pip install evenhand[text]") from error
-    return SentenceTransformer(name, device=device)
+    from transformers.utils import logging
+
+    bars: Any = logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()  # it counts the weights, which takes no time
+    try:
+        return SentenceTransformer(name, device=device)
+    finally:
+        if shown:
+            bars.enable_progress_bar()
 
 
 def _fingerprint(model: Any, max_length: int) -> str:

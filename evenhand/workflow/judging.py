@@ -213,7 +213,7 @@ def certificate(task: Task, settings: Settings, model: Trained, held_out: Part, 
     wait = f"some minutes, with {d:,} features" if d > WIDE else "a minute or a few"
     say(f"certificate: tuning, then bounding the worst case of {min(rows, len(held_out.y))} people ({wait})")
     tuning = task.parts["tuning"].rows(view.inside(task.parts["tuning"]))
-    gentle: dict[str, Any] = {"tune_rows": 16, "tune_steps": 60, "rounds": 3} if d > WIDE else {}
+    gentle: dict[str, Any] = {"tune_rows": 16, "tune_steps": 200, "rounds": 3} if d > WIDE else {}
     try:
         found = certify(
             model.judged,

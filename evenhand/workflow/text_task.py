@@ -24,6 +24,7 @@ __all__ = ["Beside", "TextTask", "swaps_named", "text_task"]
 
 SAMPLE, PASSAGE = 8, 64  # versions of a text, and the words around its token: what encoding them costs
 ALL = "all"
+FEWEST = 3  # texts of a class: one each to train on, to choose by and to judge
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,13 @@ def _labels(
         found, y = np.unique(said, return_inverse=True)
         if len(found) < 2 or len(found) > 200:
             raise TableError(f"{target!r} must hold classes, between 2 and 200 of them; it holds {len(found)}")
+        few = [str(label) for label, count in zip(found, np.bincount(y)) if count < FEWEST]
+        if few:
+            shown = ", ".join(map(repr, few[:5])) + (" ..." if len(few) > 5 else "")
+            raise TableError(
+                f"{target!r} has classes with fewer than {FEWEST} texts, too few to train and judge by: {shown}; "
+                "leave these rows out or join the classes"
+            )
         return y, [str(label) for label in found]
     place = {label: code for code, label in enumerate(known)}
     strange = sorted(set(said.tolist()) - set(place))

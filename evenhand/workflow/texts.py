@@ -311,7 +311,7 @@ def certificate_of(
         "statement": (
             f"With {confidence:.0%} confidence, {what} by between {found.lower:.3f} and {found.upper:.3f} on average "
             f"(total variation, before calibration; exact over these versions and over nothing else; {found.n:,} "
-            f"held-out {rows}, mean {found.r_low:.3f})."
+            f"held-out {rows}, mean {found.r_low:.3f}; {len(vectors) - found.n:,} others tuned the bound)."
         ),
     }
 

@@ -20,8 +20,8 @@ CHUNK = 100_000
 
 
 @dataclass(frozen=True)
-class Ours:
-    """A model of ours, network or boosted trees, behind its encoder."""
+class Encoded:
+    """A model behind the encoder of its view."""
 
     name: str
     pipeline: Pipeline
@@ -35,6 +35,11 @@ class Ours:
     def judged(self) -> Pipeline:
         """What an audit looks at: its decision is the largest output."""
         return self.pipeline
+
+
+@dataclass(frozen=True)
+class Ours(Encoded):
+    """A model of ours, network or boosted trees."""
 
     @property
     def threshold(self) -> float | None:
@@ -50,12 +55,9 @@ class Ours:
 
 
 @dataclass(frozen=True)
-class Trees:
+class Trees(Encoded):
     """Boosted trees of scikit-learn behind the same encoder, trained with balanced classes and calibrated like ours."""
 
-    name: str
-    pipeline: Pipeline
-    view: View
     slope: float = 1.0
     offset: NDArray[np.float64] | None = None
     weighed: NDArray[np.float64] | None = None  # logarithms of the probabilities beside which a decision weighs them
@@ -69,14 +71,6 @@ class Trees:
         )
         weighed = decided_from(np.asarray(validation.y), len(offset), threshold)
         return cls(name, pipeline, view, slope, offset, weighed)
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return self.view.columns
-
-    @property
-    def judged(self) -> Pipeline:
-        return self.pipeline
 
     @property
     def threshold(self) -> float | None:

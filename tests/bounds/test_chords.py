@@ -1,9 +1,11 @@
 """sup of t^2 - lam * d_X over a piece as a person sees it: above everything in it, close to it, the same in company."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from evenhand.bounds.chords import Sights, worst
+from evenhand.bounds.chords import Sights, _step_length, worst
 
 LAM = 1.5
 
@@ -83,3 +85,12 @@ def test_a_closer_look_never_hurts():
     assert (second <= first + 1e-12).all()
     assert (third <= second + 1e-12).all()
     assert (third < first - 1e-6).any()
+
+
+def test_the_step_length_is_the_curvature_along_the_halfspaces_in_any_units():
+    """The dual's Hessian is side (2 lam weight)^-1 side^T; of one halfspace, its only entry."""
+    for unit in (1e-3, 1.0, 1e3):
+        seen = sights(0, n=3, q=1)
+        seen = replace(seen, side=seen.side / unit, weight=torch.tensor([0.5, 2.0], dtype=torch.float64) / unit**2)
+        expected = 1 / (seen.side[:, 0].square() / (2 * LAM * seen.weight)).sum(1)
+        torch.testing.assert_close(_step_length(seen)[:, 0], expected)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from bounds.nets import other_points, random_layers, random_points
+from bounds.nets import other_points, random_layers, random_points, with_activations
 from evenhand.bounds import local, partition
 from evenhand.bounds.local import LARGEST_WORK, LEAST_WORK, WORK, Local, can_be_cut, cut
 from evenhand.bounds.problem import Problem
@@ -211,3 +211,38 @@ def test_of_a_large_network_fewer_pieces_are_made_and_of_a_small_one_more(monkey
         monkeypatch.setattr(local, "USUAL", usual)
         sizes.append(len(cut(large, x, 0.01, LAM, work=600).pieces))
     assert sizes[0] < sizes[1]
+
+
+def test_which_problems_are_cut():
+    """d_X by column, one output of ReLUs, not too many of them; for others the pieces' bounds would not hold."""
+    assert can_be_cut(column_problem((4, 6, 1)))
+    assert not can_be_cut(column_problem((4, 6, 2)))
+    assert not can_be_cut(column_problem((4, 1)))
+    assert not can_be_cut(column_problem((4, local.MOST_RELUS + 1, 1)))
+    box = Box(-torch.ones(4), torch.ones(4))
+    tanh = with_activations(random_layers((4, 6, 1), 0), "tanh")
+    diagonal = torch.eye(4, dtype=torch.float64)
+    assert can_be_cut(Problem(random_layers((4, 6, 1), 0), FairMetric(sigma=diagonal), box))
+    assert not can_be_cut(Problem(tanh, FairMetric(sigma=diagonal), box))
+    assert not can_be_cut(Problem(random_layers((4, 6, 1), 0), FairMetric(sigma=diagonal + 0.1), box))
+
+
+def test_rounding_is_paid_for():
+    problem = column_problem((4, 6, 1))
+    x, bound = random_points(problem, 3, 0), torch.tensor([0.0, 2.0, 5.0], dtype=torch.float64)
+    more = Local(problem, None)._rounded(x, bound) - bound
+    size = problem.f(x)[:, 0].square()
+    torch.testing.assert_close(more, 1e-9 * bound + 1e-13 * size, rtol=1e-5, atol=1e-17)
+
+
+def test_shells_of_the_last_groups_are_kept_where_they_are_small():
+    problem, wide = column_problem((4, 6, 1)), column_problem((4, 6, 2))
+    groups = [random_points(problem, 2, seed) for seed in range(local.REMEMBERED + 1)]
+    first = local._shells(problem, groups[0])
+    assert local._shells(problem, groups[0]) is first
+    for group in groups[1:]:
+        local._shells(problem, group)
+    assert len(local._KEPT[problem]) == local.REMEMBERED
+    assert local._shells(problem, groups[0]) is not first
+    local._shells(wide, groups[0])
+    assert wide not in local._KEPT

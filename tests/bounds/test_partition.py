@@ -70,3 +70,27 @@ def test_a_piece_on_which_the_network_is_linear_is_not_cut():
     none = torch.zeros(1, 6, dtype=torch.int8)
     small = partition.bounded(problem.layers, point - 1e-9, point + 1e-9, none, torch.arange(1))
     assert small.choice.tolist() == [-1]
+
+
+def test_the_largest_loss_is_cut_by_sign_or_by_column():
+    """A ReLU that loses most is split by its sign unless the best column loses clearly more; nothing lost, no cut."""
+    relu = torch.tensor([[0.1, 0.5, 0.2], [0.1, 0.5, 0.2], [0.0, 0.0, 0.0]], dtype=torch.float64)
+    column = torch.tensor([[0.2, 0.6], [0.9, 0.3], [0.0, 0.0]], dtype=torch.float64)
+    assert partition._where_to_cut(relu, column, signs=True).tolist() == [2 + 1, 0, -1]
+    assert partition._where_to_cut(torch.cat([relu] * 4, 1), column, signs=False).tolist() == [1, 0, -1]
+
+
+def test_signs_serve_in_one_hidden_layer_and_in_small_networks(monkeypatch):
+    wide, deep = column_problem((4, 30, 1)).layers, column_problem((4, 13, 12, 1)).layers
+    assert partition.by_signs(wide)
+    assert not partition.by_signs(deep)
+    assert partition.by_signs(column_problem((4, 12, 12, 1)).layers)
+
+
+def test_halfspaces_are_dear():
+    pieces = whole(column_problem((4, 6, 1)))
+    assert (pieces.cost == 1).all()
+    problem = column_problem((4, 6, 1))
+    halves = split(problem.layers, pieces)
+    assert (pieces.choice >= problem.d).all()
+    assert (halves.cost == 1 + partition.HALFSPACE).all()

@@ -56,3 +56,37 @@ def test_nothing_in_a_shell_is_above(separable, price):
         if len(reached):
             assert (reached.amax(0) <= upper[i] + 1e-9).all()
     assert seen > 1000
+
+
+def test_a_ball_that_no_box_cuts_is_exact():
+    """sup of a . delta over sum_j w_j delta_j^2 <= outer^2 is outer * sqrt(sum_j a_j^2 / w_j), in any units."""
+    weight = torch.tensor([0.04, 1.0, 9.0], dtype=torch.float64)
+    box = Box(torch.full((3,), -100.0), torch.full((3,), 100.0))
+    problem = Problem(random_layers((3, 2, 1), 0), FairMetric(sigma=torch.diag(weight)), box)
+    x = torch.zeros(2, 3, dtype=torch.float64)
+    cells = problem.grid(2, [])
+    outer = torch.tensor([0.5, 3.0], dtype=torch.float64)
+    part = parts_around(problem, x, cells, torch.zeros(2, dtype=torch.float64), outer)
+    torch.testing.assert_close(part.high, outer[:, None] / weight.sqrt())  # what the ball leaves of each column
+    a = functionals(2, 3)
+    expected = outer[:, None] * (a.square() / weight).sum(-1).sqrt()
+    torch.testing.assert_close(part.upper(a), expected)
+
+
+def test_a_ball_cut_by_a_box_is_close_to_exact():
+    """The least over all multipliers of the ball, which is the supremum, against the few that are tried."""
+    g = torch.Generator().manual_seed(0)
+    n, d = 200, 5
+    weight = torch.ones(d, dtype=torch.float64)
+    low = -torch.rand(n, d, generator=g, dtype=torch.float64)
+    high = torch.rand(n, d, generator=g, dtype=torch.float64)
+    outer = torch.full((n,), 0.6, dtype=torch.float64)
+    part = SeparablePart(weight, low, high, torch.zeros(n, dtype=torch.float64), outer)
+    a = torch.randn(n, 1, d, generator=g, dtype=torch.float64)
+    mu = torch.logspace(-4, 1, 2000, dtype=torch.float64)
+    each = torch.stack([part._columns(a, m.reshape(1, 1)) + m * outer[:, None].square() for m in mu])
+    exact = torch.minimum(each.amin(0), part._columns(a, torch.zeros(1, 1, dtype=torch.float64)))
+    ratio = part.upper(a) / exact
+    assert (ratio >= 1 - 1e-3).all()
+    assert ratio.mean() < 1.01
+    assert ratio.max() < 1.08

@@ -52,3 +52,14 @@ def test_gain_is_what_it_says_and_other_layers_keep_the_people():
     assert again.box is problem.box
     with pytest.raises(ValueError, match="reads 3 features but bounds have 2"):
         Problem(problem.layers, FairMetric.euclidean(2), Box([0, 0], [1, 1]))
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
+def test_what_is_charged_for_is_seen_in_any_units(unit):
+    """Sigma is made of what is seen and nothing else; what is free is not seen."""
+    problem = random_problem((5, 4, 1), k=2, seed=1, given_sigma=True, discrete=False)
+    sigma = problem.sigma / unit**2
+    box = Box(-unit * torch.ones(5), unit * torch.ones(5))
+    vectors, length = Problem(problem.layers, FairMetric(sigma=sigma), box).seen
+    assert vectors.shape == (5, 3)
+    torch.testing.assert_close(vectors @ torch.diag(1 / length.square()) @ vectors.T, sigma)

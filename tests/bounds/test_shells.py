@@ -3,6 +3,7 @@
 import torch
 
 from bounds.nets import random_points, random_problem
+from evenhand.bounds import shells
 from evenhand.bounds.shells import SHELLS, radii, shell_values
 
 
@@ -29,3 +30,12 @@ def test_nothing_in_a_shell_is_above_its_value():
             for j, lam in enumerate(lams):
                 gain = problem.gain(x[i].expand_as(other), other, lam)
                 assert (gain <= values[j, i, shell.clamp(max=SHELLS - 1)] + 1e-9).all()
+
+
+def test_people_are_taken_in_groups_that_fit(monkeypatch):
+    problem = random_problem((3, 5, 2), k=1, seed=0)
+    x = random_points(problem, 4, 1)
+    together = shell_values(problem, x, [0.5])
+    monkeypatch.setattr(shells, "NUMBERS", 1)
+    torch.testing.assert_close(shell_values(problem, x, [0.5]), together)
+    assert len(shells.Shells(problem, x).parts) == 4

@@ -10,6 +10,7 @@ import torch
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
+from certify.models import BOX, EPS, METRIC, A, C, linear_model, people
 from evenhand.bounds.bound import Bracket
 from evenhand.bounds.layers import affine_layers
 from evenhand.bounds.quadratic_dual import Multipliers
@@ -22,22 +23,7 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged
 from evenhand.search.geometry import Geometry
 
-A, C, EPS = 0.7, 0.5, 0.01
-METRIC = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
-BOX = Box([-1.0, -9.0], [1.0, 9.0])
 FEW = {"tune_steps": 5, "tune_rows": 10, "rounds": 2}
-
-
-def linear_model():
-    model = nn.Linear(2, 1, bias=False).double()
-    with torch.no_grad():
-        model.weight.copy_(torch.tensor([[A, C]]))
-    return model
-
-
-def people(n, seed=0):
-    rng = np.random.default_rng(seed)
-    return np.column_stack([rng.uniform(-1, 1, n), rng.uniform(-3, 3, n)])
 
 
 def test_who_is_counted_how_and_in_which_range():
@@ -57,7 +43,7 @@ def test_who_is_counted_how_and_in_which_range():
     (strangers,) = {round(alpha, 9) for n, _, alpha in seen if n == 20}
     alphas = {round(alpha, 9) for n, _, alpha in seen if n == 40}
     assert round(0.025 - strangers, 9) in alphas  # the upper side of R(h), beside that of strangers
-    assert max(high for n, high, _ in seen if n == 20) >= (2 * A + 18 * C) ** 2 * (1 - 1e-6)
+    assert max(high for n, high, _ in seen if n == 20) == pytest.approx((2 * A + 18 * C) ** 2)
     assert np.isnan(cert.yardstick)
     assert len(cert.each_high) == 40  # of a stream too; which rows they are is the stream's business
     assert len(cert.rows) == 0
@@ -192,3 +178,10 @@ def test_where_a_few_are_loose_r_high_is_taken_at_a_larger_lam_and_only_they_are
     assert {count for _, count in asked} == {2}
     assert 300 <= max(lam for lam, _ in asked) <= 300 * STEP_UP
     assert found == pytest.approx(0.01 * max(lam for lam, _ in asked) + 1.0)
+
+
+def test_held_out_people_outside_the_domain_are_not_judged():
+    x = people(40)
+    x[:3, 1] = 9.5
+    with pytest.raises(ValueError, match="3 of 40 rows lie outside the bounds"):
+        certify(linear_model(), x, METRIC, EPS, BOX, x_tune=people(20, 1), **FEW)

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -133,3 +135,28 @@ def test_options_that_are_not_for_texts_are_refused(comments, tmp_path, invoke):
         done = invoke("train", comments, "--text", "comment", "--target", "toxic", option, "--out", tmp_path / "r")
         assert done.exit_code == 2
         assert f"{option} is not for texts" in done.stderr
+
+
+def test_a_file_with_one_column_is_a_table_of_texts(tmp_path, invoke):
+    table = tmp_path / "one.csv"
+    table.write_text('comment\na gay man\n"one, two gay men"\nit rained\n')
+    done = invoke("swaps", table, "--text", "comment")
+    assert done.exit_code == 0
+    assert "2 of 3 texts" in done.stdout
+    done = invoke("swaps", table, "--text", "body")
+    assert done.exit_code == 2
+    assert "--text is 'body'; the table has comment" in done.stderr
+
+
+def test_a_reader_that_has_enough_is_no_error(tmp_path):
+    """`evenhand swaps ... | head`: nothing on standard error."""
+    table = tmp_path / "many.csv"
+    table.write_text("comment\n" + "a gay man and his dog went for a long walk\n" * 3000)
+    command = [sys.executable, "-m", "evenhand", "swaps", str(table), "--text", "comment", "--show", "3000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        assert run.stdout.readline().startswith(b"3,000 of 3,000 texts")
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait(timeout=60) == 0

@@ -93,7 +93,7 @@ def test_the_inner_model_can_be_given():
         (lambda X: from_classifier(X[["sex"]], ["sex"]), "no column is left"),
         (lambda X: from_classifier(X.iloc[:0], ["sex"]), "no rows"),
         (lambda X: from_classifier(X.assign(a=np.nan), ["sex"]), r"NaN or infinite values in column\(s\) \['a'\]"),
-        (lambda X: from_classifier(X.assign(a="text"), ["sex"]), "encode the categorical columns first"),
+        (lambda X: from_classifier(X.assign(a="text"), ["sex"]), "are not numbers; encode them first"),
         (lambda X: from_classifier(X, [], []), "at least one sensitive column"),
         (lambda X: from_classifier(X, ["sex"], l2=0.0), "l2 must be a positive number, or several"),
         (lambda X: from_classifier(X, ["sex"], l2=()), "l2 must be a positive number, or several"),

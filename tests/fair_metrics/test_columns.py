@@ -57,3 +57,18 @@ def test_a_missing_column_of_a_pyarrow_table_prints_names_and_no_people():
         from_columns(table, ["sex"])
     assert "Secretname" not in str(error.value)
     assert from_columns(table, ["age"]).directions[:, 0].tolist() == [1, 0]
+
+
+def test_numbers_and_tuples_that_are_names():
+    """2 is the column called 2, wherever it stands; only where no name is a number is it the third one."""
+    numbered = pd.DataFrame([[0.0, 1.0, 2.0]], columns=[2, 1, 0])
+    assert column_positions(numbered, [2, 1]) == [0, 1]
+    with pytest.raises(ValueError, match="column 3 does not exist"):
+        column_positions(numbered, [3])
+    levels = numbered.set_axis(pd.MultiIndex.from_tuples([("a", "x"), ("a", "y"), ("b", "x")]), axis=1)
+    assert column_positions(levels, [("b", "x")]) == [2]
+    mixed = numbered.set_axis(["sex", 7, "race_white"], axis=1)
+    assert column_positions(mixed, [7, "race", "sex"]) == [1, 2, 0]
+    with pytest.raises(ValueError, match="column 0 does not exist"):
+        column_positions(mixed, [0])
+    assert column_positions(numbered.set_axis(["a", "b", "c"], axis=1), [2, -3]) == [2, 0]

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenhand.audit import audit
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.geometry import Geometry, null_basis
@@ -45,3 +46,19 @@ def test_the_null_space_does_not_depend_on_units(power):
     assert basis.shape == (5, 2)
     back = torch.linalg.qr(basis / unit[:, None] / (basis / unit[:, None]).norm(dim=0)).Q
     torch.testing.assert_close(back @ back.T, metric.directions @ metric.directions.T, atol=1e-6, rtol=0)
+
+
+def test_people_of_nothing_but_free_binary_columns():
+    """One column at least is left to move in, so that there is somewhere to search."""
+    metric, box = FairMetric(torch.eye(2, dtype=torch.float64)), Box([0.0, 0.0], [1.0, 1.0], binary=[0, 1])
+    geometry = Geometry(metric, box)
+    assert len(geometry.free) == 1
+    assert geometry.k == 1
+    assert len(geometry.pin_values) == 2
+    model = torch.nn.Linear(2, 2)
+    x = torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+    everybody = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    h = model.double()(everybody).detach()
+    h = h - h.mean(1, keepdim=True)
+    exact = torch.cdist(h, h).square().amax(1)[[1, 3, 0]].mean() / 2  # of two logits
+    assert audit(model, x, metric, eps=0.1, bounds=box).r_low == pytest.approx(float(exact))

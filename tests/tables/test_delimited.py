@@ -16,7 +16,7 @@ from evenhand.tables.errors import TableError
 FRAME = pd.DataFrame({"name": ["Zoë, the first", "b;c"], "amount": [1.5, -2.25], "code": ["01307", "90210"]})
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
 @pytest.mark.parametrize(("sep", "decimal"), [(",", "."), (";", ","), ("\t", "."), ("|", ",")])
 def test_the_same_table_however_it_is_written(tmp_path, sep, decimal, encoding):
     FRAME.to_csv(tmp_path / "t.csv", sep=sep, decimal=decimal, encoding=encoding, index=False)

@@ -163,6 +163,19 @@ def test_json_of_which_some_rows_are_no_table(tmp_path, text, says):
         read_table(tmp_path / "t.json")
 
 
+def test_other_sheets_are_spoken_of(tmp_path):
+    table = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    table.to_excel(tmp_path / "one.xlsx", index=False)
+    assert read_table(tmp_path / "one.xlsx").attrs["notes"] == []
+    with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
+        table.to_excel(book, sheet_name="people", index=False)
+        pd.DataFrame({"c": ["secret"]}).to_excel(book, sheet_name="more", index=False)
+    found = read_table(tmp_path / "two.xlsx")
+    assert found.columns.tolist() == ["a", "b"]
+    (note,) = found.attrs["notes"]
+    assert note.endswith("has 2 sheets; only the first one, 'people', is read")
+
+
 def test_a_column_without_a_name_in_a_spreadsheet(tmp_path):
     pd.DataFrame([["a", None], [1, 2], [3, 4]]).to_excel(tmp_path / "t.xlsx", header=False, index=False)
     assert read_table(tmp_path / "t.xlsx").columns.tolist() == ["a", "Unnamed: 1"]

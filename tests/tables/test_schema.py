@@ -87,6 +87,18 @@ def test_mistakes_are_named(change, target, sensitive, message):
         Schema.infer(table().assign(**change), target, sensitive)
 
 
+def test_nothing_to_predict_from():
+    bare = pd.DataFrame({"sex": ["f", "m"] * 10, "y": ["no", "no", "yes", "yes"] * 5})
+    with pytest.raises(
+        TableError, match="no column beside the target and the sensitive ones; there is nothing"
+    ) as told:
+        Schema.infer(bare, "y", ["sex"])
+    assert told.value.cure is None
+    with pytest.raises(TableError, match=r"no usable column is left.*\(age: constant") as told:
+        Schema.infer(bare.assign(age=40), "y", ["sex"])
+    assert told.value.cure == "keep"
+
+
 def test_later_tables_are_checked():
     schema = Schema.infer(table(), "y", ["sex"])
     with pytest.raises(TableError, match=r"lacks 2 column.*'age', 'race'"):

@@ -35,6 +35,14 @@ def encoder(path, cache, **options):
     return SentenceEncoder(path, cache=cache, progress=False, device="cpu", **options)
 
 
+def test_loading_shows_no_bar_and_keeps_the_setting(path, capfd):
+    from transformers.utils import logging
+
+    encoder(path, False)
+    assert "Loading" not in capfd.readouterr().err
+    assert logging.is_progress_bar_enabled()
+
+
 def test_the_vectors_are_those_of_the_encoder_itself(path, own):
     vectors = encoder(path, False, batch_size=2)(TEXTS)
     assert vectors.shape == (7, 384)

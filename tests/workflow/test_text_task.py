@@ -91,6 +91,9 @@ def test_mistakes(given, message):
         text_task(FRAME, "letter", "hired", beside=Beside(**given))
     with pytest.raises(TableError, match="both the text and the target"):
         text_task(FRAME, "letter", "letter")
+    rare = FRAME.assign(hired=["seldom", "seldom", *FRAME["hired"].astype(str)[2:]])
+    with pytest.raises(TableError, match=r"fewer than 3 texts, .* 'seldom'; leave"):
+        text_task(rare, "letter", "hired", beside=Beside())
 
 
 def test_missing_sensitive_values():

@@ -1,0 +1,99 @@
+"""Mr, Ms, Mrs, Miss: which of them are titles, and of whom."""
+
+from __future__ import annotations
+
+import re
+
+from evenhand.counterfactuals.texts import words_of
+
+__all__ = ["TITLES", "left_title"]
+
+TITLES = {"mr": "ms", "ms": "mr", "mrs": "mr", "miss": "mr"}
+_COUPLE = (re.compile(r"\.?\s+(?:and|&)\s+(?:Mrs?|Ms|Miss)\b"), re.compile(r"\bMr\.?\s+(?:and|&)\s+$"))
+_GIVEN = re.compile(r"\.?\s+([A-ZÀ-Þ][\w-]+)(?=\s+(?:[A-ZÀ-Þ]\.\s+)?[A-ZÀ-Þ][\w-])")
+_SURNAME = re.compile(r"\.?\s+(?:[A-ZÀ-Þ]\.\s*)*([A-ZÀ-Þ][\w’'-]*)")
+_STARTS = re.compile(r"(?:^|[.!?:]\s|\n)[\s\"“'‘(]*$")
+_ENDED = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)[.!?;]\s|\n")
+_WORLD = frozenset(["World", "Universe", "America", "USA", "Earth"])
+# Somebody of a book, a film or a play: "her role as Mr Darcy", "the novel Mrs Dalloway".
+_PLAYED = re.compile(
+    r"\b(?:play(?:s|ed|ing)?|portray(?:s|ed|ing)?|roles?|parts?|characters?|starred|stars|voice[sd]?|novel|film|movie|"
+    r"play|musical|series|sitcom|book|story|poem|song|album|painting|opera|episode)\b[^.;!?]*$"
+)
+
+
+def left_title(text: str, match: re.Match[str], subject: str | None, male: bool | None) -> str:
+    """Why a title stays as it is; "" where it is that of the person the text is about.
+
+    subject: that person's given name. male: the gender it says, None where there is no name.
+    """
+    before, after = text[max(0, match.start() - 120) : match.start()], text[match.end() : match.end() + 60]
+    if _COUPLE[0].match(after) or _COUPLE[1].search(before):
+        return "couple"
+    given = _GIVEN.match(after)
+    if given is not None and given[1] != subject:
+        return "a given name follows"  # which says a gender, and stays
+    if not _is_title(match.group(), before, after):
+        return "no title"
+    surname = _SURNAME.match(after)
+    if surname is not None and re.split("['’]", surname[1])[0] in words_of("characters"):
+        return "a work"
+    if _STARTS.search(before[-8:]):
+        return ""
+    own = surname is not None and _own(text, surname[1], subject)
+    if not own and (_PLAYED.search(_sentence(before)) or re.search(r"[“\"‘*_][^”\"’*_.!?]*$", before[-30:])):
+        return "a work"
+    if not own and _acts_before(_sentence(before), subject):
+        return "somebody else"
+    return "somebody else" if _of_another(text, match, male) else ""
+
+
+def _sentence(before: str) -> str:
+    """What stands before in the same sentence."""
+    return _ENDED.split(before)[-1]
+
+
+def _own(text: str, surname: str, subject: str | None) -> bool:
+    """Whether the surname is the subject's: it follows the given name, or a title that begins a sentence."""
+    name = re.escape(re.split("['’]s?$", surname)[0])
+    full = rf"\b{re.escape(subject)}\s+(?:[\w.’'-]+\s+){{0,2}}{name}\b" if subject is not None else r"(?!)"
+    opened = rf"(?:^|[.!?]\s+|\n)[\s\"“]*(?:Mr|Mrs|Ms|Miss)\.?\s+(?:[A-Z]\.\s*)*{name}\b"
+    return re.search(rf"{full}|{opened}", text) is not None
+
+
+def _acts_before(sentence: str, subject: str | None) -> bool:
+    """Whether the sentence has spoken of its subject already, so that a title is of another: "She thanked "."""
+    who = r"he|she|i|we" if subject is None else rf"he|she|i|we|{re.escape(subject)}"
+    return (
+        re.search(rf"\b(?:{who})\b(?!.*(?:,|\b(?:where|when|while|that|which|whom|and|but)\b)\s+$)", sentence, re.I)
+        is not None
+    )
+
+
+def _is_title(said: str, before: str, after: str) -> bool:
+    """Mr Smith, MRS. JONES; not "an MR in Accounting", "MS Alliance", "Miss World", "I miss you"."""
+    follows = re.match(r"\.?\s+((?:[A-ZÀ-Þ]\.\s*)*)([A-ZÀ-Þ][\w’'-]*)", after)
+    if follows is None:
+        return said.islower() and said != "miss" and re.match(r"\.\s+\w", after) is not None
+    name = follows[2]
+    if name in _WORLD or name.lower() in words_of("after_places") | words_of("not_after_possessive"):
+        return False
+    if said in ("Miss", "Ms") and name in words_of("pageants"):
+        return False
+    if said.isupper():  # written all in capitals, or the letters of something else
+        article = re.search(r"\b(?:an?|of|in)\s+$", before, re.I)
+        return said != "MISS" and len(name) > 2 and name.isupper() and article is None
+    return said[0].isupper()
+
+
+def _of_another(text: str, match: re.Match[str], male: bool | None) -> bool:
+    """Whether a title within a sentence is not of the gender of the person the text is about: "thanked Mr. Lang".
+
+    male: the subject's gender by the name; None asks the pronouns, which say one where they are all alike.
+    """
+    if male is None:
+        he, she = (re.search(pattern, text, re.I) for pattern in (r"\b(?:he|him|his)\b", r"\b(?:she|hers?)\b"))
+        if (he is None) == (she is None):
+            return False
+        male = he is not None
+    return (match.group().lower() == "mr") != male

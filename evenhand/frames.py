@@ -1,0 +1,163 @@
+"""Frames and arrays at the door: odd ones made plain; what is wrong with others is said by column, never by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.tables.errors import is_number
+
+LARGEST = float(np.finfo(np.float32).max)
+NUMBERS = (int, float, np.number, np.bool_, Decimal, Fraction)  # in a column of objects
+
+
+def plain_table(X: Any) -> Any:
+    """Arrow tables, lazy frames and records as frames, sparse matrices and columns as dense ones, masked cells as NaN,
+    tensors without their graph; everything else as it is."""
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        return X.toarray()
+    if isinstance(X, Mapping):
+        raise TypeError(
+            "X must be a frame or an array, rows by columns; got a table of name: values, so write pd.DataFrame(X)"
+        )
+    if hasattr(X, "collect") and type(X).__module__.startswith("polars"):
+        return X.collect()
+    if hasattr(X, "to_pandas") and type(X).__module__.startswith("pyarrow"):
+        return X.to_pandas()
+    if hasattr(X, "requires_grad"):
+        return X.detach().cpu()  # a tensor
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    if isinstance(X, np.ndarray) and X.dtype.names:
+        return pd.DataFrame(X)
+    if isinstance(X, pd.DataFrame) and any(isinstance(kind, pd.SparseDtype) for kind in X.dtypes):
+        return X.astype({name: kind.subtype for name, kind in X.dtypes.items() if isinstance(kind, pd.SparseDtype)})
+    return X
+
+
+def plain_labels(y: Any) -> Any:
+    """Targets of pandas' own dtypes as numpy has them, so that 0 and 1 stay whole and True stays True; others as they
+    are."""
+    if not isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray) or isinstance(y.dtype, np.dtype):
+        return y
+    if pd.isna(y).any():
+        return y
+    if pd.api.types.is_bool_dtype(y.dtype):
+        return np.asarray(y, dtype=bool)
+    return np.asarray(y, dtype=np.int64) if pd.api.types.is_integer_dtype(y.dtype) else y
+
+
+def check_labels(y: Any, numeric: bool) -> None:
+    """One label for each row, and none missing; numbers may be several for each row."""
+    labels: np.ndarray = np.asarray(y) if y is not None else np.empty(0)
+    shape = tuple(labels.shape)
+    if labels.ndim == 2 and shape[-1] > 1 and not numeric:
+        raise ValueError(
+            f"y should be a 1d array, one label for each row, got an array of shape {shape} instead; for several "
+            "labels use sklearn.multioutput.MultiOutputClassifier, which trains one model for each"
+        )
+    if labels.ndim == 1 and labels.dtype.kind in "OfmM":
+        missing = int(pd.isna(labels).sum())
+        if missing:
+            raise ValueError(
+                f"Input y contains NaN or None: y is missing in {missing} of {len(labels)} rows; drop these rows first"
+            )
+
+
+def check_kinds(X: Any) -> None:
+    """Name the columns that stand there twice or are not numbers, without showing what anybody's cell holds."""
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
+        words = [
+            j for j, cells in enumerate(X.T) if any(isinstance(v, str) and not is_number(v) for v in cells.tolist())
+        ]
+        if words:
+            raise ValueError(_not_numbers(dict.fromkeys(map(str, words), "categories")))
+    frame = _frame(X)
+    if frame is None:
+        return
+    twice = frame.columns[frame.columns.duplicated()].unique()
+    if len(twice):
+        raise ValueError(f"X has more than one column named {', '.join(map(repr, twice[:5]))}; rename all but one")
+    strange = {str(name): _what(frame[name]) for name in frame.columns if not _is_numeric(frame[name])}
+    if strange:
+        raise ValueError(_not_numbers(strange))
+
+
+def check_numbers(X: Any) -> None:
+    """``check_kinds``, and name the columns of a frame that hold NaN, infinity or more than float32 can."""
+    check_kinds(X)
+    frame = _frame(X)
+    if frame is None or len(frame) == 0:
+        return
+    sizes = {name: float(np.abs(_wide(frame[name])).max()) for name in frame.columns}
+    bad = [str(name) for name, size in sizes.items() if not np.isfinite(size)]
+    if bad:
+        raise ValueError(
+            f"Input X contains NaN or infinity in column(s) {', '.join(map(repr, bad))}; "
+            "impute or drop them first, for example with sklearn.impute.SimpleImputer"
+        )
+    large = [str(name) for name, size in sizes.items() if size > LARGEST]
+    if large:
+        raise ValueError(
+            f"column(s) {', '.join(map(repr, large))} hold numbers above {LARGEST:.2g}, too large for float32; scale "
+            "them, for example with sklearn.preprocessing.StandardScaler"
+        )
+
+
+def _frame(X: Any) -> pd.DataFrame | None:
+    """pandas' or polars' frame as pandas', None for anything else."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    return X.to_pandas() if type(X).__module__.startswith("polars") else None
+
+
+def _is_numeric(values: pd.Series) -> bool:
+    kind = values.dtype
+    if pd.api.types.is_complex_dtype(kind):
+        return False
+    if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
+        return True
+    return kind.kind == "O" and all(v is None or v is pd.NA or isinstance(v, NUMBERS) for v in values)
+
+
+def _wide(values: pd.Series) -> np.ndarray:
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _what(values: pd.Series) -> str:
+    """What a column that is no number holds: decides how to make one of it."""
+    kind = values.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind):
+        return "dates"
+    if pd.api.types.is_timedelta64_dtype(kind):
+        return "durations"
+    if pd.api.types.is_complex_dtype(kind):
+        return "complex numbers"
+    if not isinstance(kind, pd.CategoricalDtype | pd.IntervalDtype | pd.PeriodDtype):
+        words = values.dropna().astype(str)
+        if len(words) and pd.to_numeric(words, errors="coerce").notna().all():
+            return "numbers as text"
+    return "categories"
+
+
+def _not_numbers(strange: dict[str, str]) -> str:
+    """One sentence that names the columns that are no numbers, with a cure for each kind of them."""
+    words = [name for name, what in strange.items() if what == "categories"]
+    cures = {
+        "categories": f"make_column_transformer((OneHotEncoder(sparse_output=False), {words}), "
+        "remainder='passthrough')",
+        "dates": "(X[column] - pd.Timestamp('2000-01-01')).dt.days",
+        "durations": "X[column].dt.total_seconds()",
+        "complex numbers": "X[column].abs()",
+        "numbers as text": "pd.to_numeric(X[column])",
+    }
+    said = [f"{cure} ({what})" for what, cure in cures.items() if what in strange.values()]
+    return (
+        f"column(s) {', '.join(map(repr, strange))} are not numbers; encode them first, for example with "
+        f"{', '.join(said)}"
+    )

@@ -1,0 +1,30 @@
+"""Whose title it is: that of the person the text is about changes, others stay."""
+
+import pytest
+
+from evenhand.counterfactuals import GenderSwap
+from evenhand.counterfactuals.texts import word_list
+
+
+@pytest.mark.parametrize(
+    ("text", "swapped"),
+    [
+        ("Mrs. Lee retired. In 2010, Mrs. Lee moved.", "Mr. Lee retired. In 2010, Mr. Lee moved."),
+        ("She thanked Mrs. Patel.", "He thanked Mrs. Patel."),
+        ("He was taught by Mr. Knutsen.", "She was taught by Mr. Knutsen."),
+        ("Asked about it, Ms. Tran said she agrees.", "Asked about it, Mr. Tran said he agrees."),
+        ("Ms. Tran said that Ms. Tran was tired.", "Mr. Tran said that Mr. Tran was tired."),
+        ("She wrote about Mrs Dalloway.", "He wrote about Mrs Dalloway."),
+        ("Mrs Dalloway is her favourite.", "Mrs Dalloway is his favourite."),
+        ("He is known for his role as Mr Rochester.", "She is known for her role as Mr Rochester."),
+        ("Mr. and Mrs. Lee came with her.", "Mr. and Mrs. Lee came with him."),
+        ("She was Miss Ohio and Ms. Senior America.", "He was Miss Ohio and Ms. Senior America."),
+        ("I miss her.", "I miss him."),
+    ],
+)
+def test_titles(text, swapped):
+    assert GenderSwap().swap(text) == swapped
+
+
+def test_characters_are_single_words():
+    assert all(word[:1].isupper() for line in word_list("characters") for word in line.split())
