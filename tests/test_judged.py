@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -184,3 +185,11 @@ def test_a_network_that_autograd_cannot_follow_is_judged_by_differences():
     about = {"fair_metric": FairMetric(torch.eye(3)[:, :1]), "eps": 0.01, "bounds": (0.0, 1.0)}
     followed, differences = audit(plain, x, **about), audit(Quiet(), x, **about)
     assert differences.r_low == pytest.approx(followed.r_low, rel=0.05)
+
+
+def test_a_filler_of_gaps_inside_a_pipeline_leaves_people_as_they_are():
+    frame = pd.DataFrame({"age": [20.0, 40.0, np.nan, 30.0], "pay": [1.0, 5.0, 3.0, 9.0]})
+    model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(frame, [0, 1, 1, 0])
+    judged = Judged.of(model)
+    back = judged.decode(judged.encode(frame).numpy(), frame)
+    np.testing.assert_allclose(back, [[20.0, 1.0], [40.0, 5.0], [30.0, 3.0], [30.0, 9.0]])
