@@ -184,3 +184,26 @@ def test_a_network_that_autograd_cannot_follow_is_judged_by_differences():
     about = {"fair_metric": FairMetric(torch.eye(3)[:, :1]), "eps": 0.01, "bounds": (0.0, 1.0)}
     followed, differences = audit(plain, x, **about), audit(Quiet(), x, **about)
     assert differences.r_low == pytest.approx(followed.r_low, rel=0.05)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_outputs_of_trees_are_the_logits_of_their_probabilities(classes):
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 3))
+    y = np.digitize(x[:, 0] + rng.normal(size=120), [-0.5, 0.5] if classes == 3 else [0.0])
+    model = GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=0).fit(x, y)
+    judged = Judged.of(model)
+    assert judged.ensemble is not None
+    h = judged.outputs(torch.from_numpy(x))
+    assert h.shape == (120, classes)
+    np.testing.assert_allclose(torch.softmax(h, 1), model.predict_proba(x), atol=1e-7)
+    if classes == 2:
+        torch.testing.assert_close(h.sum(1), torch.zeros(120, dtype=torch.float64))  # centred
+
+
+def test_a_function_gives_more_than_probabilities_unless_it_says_so():
+    judged = Judged.of(lambda x: x[:, :1])
+    assert not judged.only_probabilities
+    assert not judged.is_classifier

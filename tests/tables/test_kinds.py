@@ -193,3 +193,17 @@ def test_a_column_beyond_all_numbers_is_left_out():
     assert left.kind == "dropped"
     assert "larger unit" in left.note
     assert kind([np.inf, *range(N)]).kind == "number"
+
+
+def test_where_the_lines_are_drawn():
+    """Between codes and identifiers, groups and quantities, hotlines and telephones, words and sentences."""
+    assert kind(np.arange(N) * 7 % 1009, "zip code").kind != "category"  # each row its own: no code of many
+    assert kind(np.arange(N) % 10, sensitive=True).kind == "category"
+    assert kind(np.arange(N) % 11, sensitive=True).kind == "number"
+    hotlines = ["+49 30 1234567", "+49 30 7654321", "+49 40 1111111"]
+    assert kind([hotlines[i % 3] for i in range(N)]).kind == "category"
+    assert kind([f"+49 30 {1234567 + 911 * i}" for i in range(N)]).note == "telephone numbers"
+    assert kind([f"he said so once {i}" for i in range(N)]).note != "free text"
+    assert kind([f"he said so just once {i}" for i in range(N)]).note == "free text"  # six words
+    assert kind([["0123", "1234", "5678"][i % 3] for i in range(N)]).kind == "category"  # one zero in front is enough
+    assert kind([["123", "1234", "5678"][i % 3] for i in range(N)]).kind == "number"
