@@ -207,3 +207,15 @@ def test_a_function_gives_more_than_probabilities_unless_it_says_so():
     judged = Judged.of(lambda x: x[:, :1])
     assert not judged.only_probabilities
     assert not judged.is_classifier
+
+
+def test_rounding_that_depends_on_the_place_in_the_batch_is_no_randomness():
+    def noisy(x, size):
+        h = x[:, :1].clone()
+        h[0] += size
+        return h
+
+    x = torch.linspace(-1, 1, 50, dtype=torch.float64)[:, None]
+    Judged.of(lambda x: noisy(x, 3e-5)).check_function(x)  # of a spread of 1
+    with pytest.raises(ValueError, match="other answers when asked again"):
+        Judged.of(lambda x: noisy(x, 3e-4)).check_function(x)
