@@ -39,6 +39,7 @@ RANGES = {
     "hours-per-week": (1, 99),
 }
 
+HIDDEN = {"linear": (), "plain": (100,), "two layers": (50, 50)}
 PLAIN = {"steps": 1500, "batch_size": 1000, "lr": 1e-3}
 SENSEI = {"rho": 10.0, "eps": EPS, "steps": 800, "batch_size": 500, "lr": 2e-3, "search": GradientSearch()}
 CERTIFIED = {"rho_c": 30.0, "steps": 250, "lr": 1e-3}  # fine-tuning from the SenSeI net
@@ -59,9 +60,8 @@ def domain(train: pd.DataFrame) -> Box:
 def fitted(name: str, strength: float | None, seed: int, train, metric, box):
     """A trained estimator and the CPU seconds of its last stage; ``certified`` fine-tunes the SenSeI net."""
     began = time.process_time()
-    if name in ("linear", "plain"):
-        hidden = () if name == "linear" else (100,)
-        model = ERMClassifier(hidden=hidden, random_state=seed, **PLAIN).fit(train.X, train.y)
+    if name in HIDDEN:
+        model = ERMClassifier(hidden=HIDDEN[name], random_state=seed, **PLAIN).fit(train.X, train.y)
         return model, time.process_time() - began
     rho = strength if name == "SenSeI" and strength is not None else SENSEI["rho"]
     model = sensei(rho, seed)
@@ -126,7 +126,7 @@ def run(name: str, strength: float | None, seed: int, n: int, audited: bool) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--models", nargs="*", default=["linear", "plain", "SenSeI", "certified"])
+    parser.add_argument("--models", nargs="*", default=["linear", "plain", "two layers", "SenSeI", "certified"])
     parser.add_argument("--n", type=int, default=HELD_OUT)
     parser.add_argument("--no-audit", action="store_true", help="certificate only")
     parser.add_argument("--frontier", action="store_true")

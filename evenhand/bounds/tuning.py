@@ -22,9 +22,9 @@ from evenhand.bounds.quadratic_dual import (
 )
 from evenhand.bounds.solver import NotPositiveDefinite, Solver, penalty, verified_smallest_eigenvalue
 
-WORTH, PATIENCE = 0.005, 20  # less of a gain than this share, in so many steps, and the pace is halved
+WORTH, PATIENCE = 0.005, 20  # less of a gain than this share in so many steps (or a tenth): the pace is halved
 SLOWEST, SHORTEST = 1 / 40, 60  # of the first pace; steps for which another round is worth it
-BARRIER = 0.2
+BARRIER, STRONG_BARRIER = 0.2, 1.0  # a strong one is slower and hardly ever stuck
 FINER, LOOK = 80, 20  # steps during which the cells are cut finer, every so many of them
 MOST_CELLS = 12  # of a person, on average, that are still cut
 
@@ -79,7 +79,9 @@ def uniform_bound(
     first = start if start is not None else start_multipliers(problem)
     if lam is not None:
         first = _with_lam(problem, first, lam)
-    m = descend(problem, objective, first, steps, lr=0.3, fixed_lam=lam is not None).multipliers
+    m = descend(
+        problem, objective, first, steps, lr=0.5, fixed_lam=lam is not None, barrier_weight=STRONG_BARRIER
+    ).multipliers
     for _ in range(20):
         s = curvature(problem, m)
         try:
@@ -100,6 +102,7 @@ def descend(
     fixed_lam: bool = False,
     progress: Callable[[str], None] | None = None,
     again: Callable[[Multipliers], None] | None = None,
+    barrier_weight: float = BARRIER,
 ) -> Tuned:
     """Adam on the logarithms of the multipliers, inside S > 0.
 
@@ -113,7 +116,7 @@ def descend(
     moving = log.tensors()[1:] if fixed_lam else log.tensors()
     best_log = log.map(lambda t: t.detach().clone())
     best = first = math.inf  # of this round
-    pace, idle = lr, 0
+    pace, idle, patience = lr, 0, max(2, min(PATIENCE, steps // 10))
     optimiser = torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
     for step in range(steps):
         m = log.map(torch.exp)
@@ -126,7 +129,7 @@ def descend(
             best, best_log = value.item(), log.map(lambda t: t.detach().clone())
         if progress is not None and step % 20 == 0:
             progress(f"tuning step {step}/{steps}: {value.item():.4g}")
-        if idle >= PATIENCE:
+        if idle >= patience:
             pace, idle = pace / 2, 0
             _set(log, best_log)
             if pace < SLOWEST * lr:
@@ -141,7 +144,7 @@ def descend(
             continue
         barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()  # 0 for a diagonal S
         optimiser.zero_grad(set_to_none=True)
-        (value / value.detach().abs() + BARRIER * (pace / lr) ** 1.5 * barrier).backward()
+        (value / value.detach().abs() + barrier_weight * (pace / lr) ** 1.5 * barrier).backward()
         _careful_step(problem, log, optimiser)
     return Tuned(best_log.map(torch.exp), best)
 

@@ -41,6 +41,7 @@ def train_text(
     seed: int = 0,
     abuse: bool = False,
     overwrite: bool = False,
+    positive: str | None = None,
     **settings: Any,
 ) -> TextRun:
     """`evenhand train comments.csv --text comment --target toxic --swap identity`: what the hook in train calls."""
@@ -59,10 +60,11 @@ def train_text(
     except ValueError:
         raise UserError(f"--rho is 'auto' or one number for texts; got {rho!r}") from None
     folder = Folder(out)
-    task = text_task(frame, text, target, seed, beside=beside)
+    task = text_task(frame, text, target, seed, beside=beside, positive=positive)
     _tell(task, frame, target, say)
     chosen = None if swap is None else swaps_named(swap, task.texts)
     options = {"text": text, "target": target, "swap": repr(chosen), "rho": rho, "seed": seed, "abuse": abuse}
+    options["labels"] = task.labels
     folder.open(fingerprint(frame, options | {"beside": repr(beside), "settings": repr(settings)}), overwrite)
     embed = SentenceEncoder(encoder or _default_encoder(), max_length=128, progress=not say.quiet)
     run = train_texts(task, embed, chosen, say, abuse=abuse, rho=weight, seed=seed, **settings)
@@ -87,6 +89,8 @@ def _tell(task: TextTask, frame: pd.DataFrame, target: str, say: Talk) -> None:
         say(f"{task.without_text:,} {done}")
     if task.without_label:
         say(f"{task.without_label:,} rows left out: no label ('none', 'NA' and such are read as missing)")
+    if len(task.labels) == 2:
+        say(f"flagged means {target} = {task.labels[1]}; --positive names the other class")
     for note in task.notes:
         say(note)
     if task.schema is None:

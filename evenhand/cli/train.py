@@ -117,7 +117,8 @@ class Judging:
         str, typer.Option(help="Probability from which on to decide for the second class, or 'balanced'.")
     ] = "balanced"
     positive: Annotated[
-        str | None, typer.Option(help="The class that counts as being selected; by default the last.")
+        str | None,
+        typer.Option(help="The class that counts as being selected, of texts as flagged; by default the last."),
     ] = None
     eps_certified: Annotated[float, typer.Option(help="--eps of the audit and the certificate.")] = 0.01
     certificate: Annotated[bool, typer.Option(help="Certify the model (about a minute).")] = True
@@ -157,7 +158,10 @@ class Texts:
     ] = None
     encoder: Annotated[str | None, typer.Option(help="With --text: a sentence-transformers model.")] = None
     abuse: Annotated[
-        bool, typer.Option("--abuse", help="With --text: the second class is abuse; train on plain mentions too.")
+        bool,
+        typer.Option(
+            "--abuse", help="With --text: what is flagged is abuse (--positive); train on plain mentions too."
+        ),
     ] = False
 
 
@@ -192,7 +196,7 @@ def train(columns: Columns, training: Training, judging: Judging, texts: Texts, 
     Exit codes: 0 done, 2 a mistake in the data or the options, 130 stopped by Ctrl-C.
     """
     if texts.text is not None:
-        return _train_texts(table, columns, training, texts, place)
+        return _train_texts(table, columns, training, texts, place, judging.positive)
     columns.check()
     settings = settings_of(training, judging)
     with Talk(quiet=place.as_json) as say:
@@ -242,7 +246,9 @@ def _run(
     return folder, results
 
 
-def _train_texts(table: Table, columns: Columns, training: Training, texts: Texts, place: Place) -> None:
+def _train_texts(
+    table: Table, columns: Columns, training: Training, texts: Texts, place: Place, positive: str | None
+) -> None:
     from evenhand.cli.text import MODEL, show, train_text
     from evenhand.tables.errors import find_columns
     from evenhand.workflow.texts import Beside
@@ -274,7 +280,8 @@ def _train_texts(table: Table, columns: Columns, training: Training, texts: Text
             )
         run = train_text(
             frame, table.shown, texts.text, columns.target, texts.swap, texts.encoder, place.out, say, beside=beside,
-            rho=training.rho, seed=training.seed, abuse=texts.abuse, overwrite=place.overwrite, **settings,
+            rho=training.rho, seed=training.seed, abuse=texts.abuse, overwrite=place.overwrite, positive=positive,
+            **settings,
         )  # fmt: skip
     if place.as_json:
         return print_json(run.findings)

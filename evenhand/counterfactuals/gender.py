@@ -19,8 +19,9 @@ from evenhand.counterfactuals.names import (
     subject_name,
 )
 from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
+from evenhand.counterfactuals.possessives import owned_follows
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
-from evenhand.counterfactuals.texts import as_texts, cleaned, foreign, like_case, with_article, words_of
+from evenhand.counterfactuals.texts import as_texts, cleaned, foreign, like_case, with_article
 from evenhand.counterfactuals.titles import TITLES, left_title
 from evenhand.variations import Variations
 
@@ -29,95 +30,6 @@ __all__ = ["GenderSwap"]
 _PRONOUNS = {"he": "she", "she": "he", "himself": "herself", "herself": "himself", "him": "her", "hers": "his"}
 _HONOURS = {"sir": "dame", "dame": "sir", "lord": "lady", "lady": "lord", "sister": "brother", "brother": "sister"}
 _SEXES = {"male": "female", "female": "male"}
-_MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
-_STATES = frozenset(
-    ["famous", "happy", "rich", "popular", "angry", "sad", "proud", "aware", "ill", "sick", "nervous", "responsible"]
-    + [
-        "known",
-        "available",
-        "eligible",
-        "uncomfortable",
-        "stronger",
-        "better",
-        "laugh",
-        "cry",
-        "feel",
-        "want",
-        "wonder",
-    ]
-)
-_CHOSEN = re.compile(r"\b(?:elect|appoint|name|nominat|crown|declar|vot|mak|made)(?:e?s|e?d|ing)?\s+$", re.IGNORECASE)
-_WATCHED = re.compile(
-    r"\b(?:watch|see|saw|seeing|hear|heard|hearing|help|feel|felt)(?:s|e?d|ing)?\s+$|\b(?:make|made|makes|have|had)\s+$",
-    re.IGNORECASE,
-)
-_ACTIONS = frozenset(
-    ["sing", "leave", "go", "grow", "become", "perform", "speak", "dance", "fall", "die", "run", "walk", "swim", "cook"]
-    + [
-        "write",
-        "teach",
-        "learn",
-        "find",
-        "get",
-        "understand",
-        "achieve",
-        "reach",
-        "build",
-        "create",
-        "make",
-        "do",
-        "keep",
-    ]
-    + ["see", "move", "work", "win", "lose", "come", "come", "pay", "think", "take", "succeed", "develop", "prepare"]
-    + [
-        "realize",
-        "realise",
-        "overcome",
-        "decide",
-        "choose",
-        "read",
-        "carry",
-        "open",
-        "close",
-        "stand",
-        "sit",
-        "cry",
-        "talk",
-    ]
-)
-_EITHER = frozenset(
-    ["later", "then", "now", "once", "only", "home", "back", "inside", "outside", "past", "ever", "near"]
-)
-_OFFICES = frozenset(
-    ["president", "chief", "chair", "chairman", "chairwoman", "chairperson", "director", "head", "captain", "secretary"]
-    + [
-        "treasurer",
-        "vice",
-        "senior",
-        "managing",
-        "ceo",
-        "cfo",
-        "cto",
-        "dean",
-        "professor",
-        "partner",
-        "minister",
-        "editor",
-    ]
-    + [
-        "ambassador",
-        "mayor",
-        "governor",
-        "valedictorian",
-        "one",
-        "executive",
-        "associate",
-        "principal",
-        "deputy",
-        "acting",
-    ]
-    + ["interim", "queen", "king", "employee", "man", "woman", "person", "player", "artist", "co"]
-)
 # Both are said, of anybody: "his or her laptop", "he/she", "s/he".
 _BOTH = re.compile(
     r"\b(?:s/he|\(s\)he|(?:she|her|hers|herself)\s*(?:/|\bor\b)\s*(?:he|him|his|himself)|"
@@ -282,36 +194,9 @@ class GenderSwap:
             drawn = _drawn(tuple(self._others[word]), text, f"{self.random_state}:{word}", first)
             return drawn.lower() if site.said.islower() else like_case(drawn, site.said)
         if word in ("his", "her"):
-            owns = self._owns(clean, site)
+            owns = owned_follows(clean, site.start, site.end)
             return like_case(("her" if owns else "hers") if word == "his" else ("his" if owns else "him"), site.said)
         return like_case(self._swap[word], site.said)
-
-    def _owns(self, text: str, site: Site) -> bool:
-        """Whether something owned follows the his or her: a word that can begin a noun phrase without article."""
-        follows = re.match(r"\s*[\"“'‘(\[]?(\w[\w'’-]*)", text[site.end : site.end + 60])
-        if follows is None:
-            return False
-        before = re.search(r"(\w+)\s*$", text[max(0, site.start - 20) : site.start])
-        if before is not None and before.group(1).lower() in ("let", "lets", "letting"):
-            return False
-        if before is not None and before.group(1).lower() in ("is", "was") and follows.group(1).lower() == "home":
-            return True  # Ohio is her home; not: drove her home
-        if _MADE.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _STATES:
-            return False  # made her famous
-        if _CHOSEN.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _OFFICES:
-            return False  # elected her president
-        if _WATCHED.search(text[max(0, site.start - 20) : site.start]) and follows.group(1).lower() in _ACTIONS:
-            noun = re.match(r"\s+(?:work|move|walk|talk|dance|run|win|cry)\s+(?:of|was|on|as|in)\b", text[site.end :])
-            return noun is not None  # saw her work on display
-        if re.match(r"\s+(?:and|or)\s+(?:my|your|his|our|their|\w+['’]s)\b", text[site.end : site.end + 40]):
-            return (
-                re.search(r"(?:^|[.!?]\s+)$", text[max(0, site.start - 4) : site.start]) is not None
-            )  # Her and my views
-        if follows.group(1).lower() in _EITHER:
-            further = re.match(r"\s+([a-z][\w'’-]*)", text[site.end + follows.end() :])
-            if further is not None and not further[1].endswith("ly"):
-                return further[1] not in words_of("not_after_possessive") | words_of("verbs")  # his later years
-        return follows.group(1).lower() not in words_of("not_after_possessive")
 
 
 @lru_cache(maxsize=64)

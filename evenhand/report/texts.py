@@ -58,7 +58,7 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
         parts.append(f"<p class='warning'>{_said(findings['warning'])}</p>")
     head = ["", *(_said(name) for name in models)]
     labels = [str(label) for label in findings.get("labels", [])]
-    if columns is not None and len(labels) == 2:  # not about abuse: in the words of the table
+    if len(labels) == 2 and (columns is not None or labels != ["0", "1"]):  # in the words of the table
         named = {"false_positive_rate": f"{labels[0]} taken for {labels[1]}"}
         named["false_negative_rate"] = f"{labels[1]} taken for {labels[0]}"
     else:

@@ -24,6 +24,26 @@ __all__ = ["Beside", "TextTask", "swaps_named", "text_task"]
 
 SAMPLE, PASSAGE = 8, 64  # versions of a text, and the words around its token: what encoding them costs
 ALL = "all"
+HARMLESS = frozenset(
+    [
+        "ok",
+        "okay",
+        "keep",
+        "kept",
+        "harmless",
+        "safe",
+        "clean",
+        "benign",
+        "neutral",
+        "good",
+        "fine",
+        "none",
+        "no",
+        "normal",
+    ]
+    + ["acceptable", "accepted", "allowed", "approve", "approved", "civil", "ham", "nice", "polite", "respectful"]
+)
+NEGATED = ("not ", "not_", "not-", "non")  # "not toxic", "non-toxic", "nontoxic"
 FEWEST = 3  # texts of a class: one each to train on, to choose by and to judge
 
 
@@ -133,11 +153,14 @@ def text_task(
     labels: Sequence[str] | None = None,
     schema: Schema | None = None,
     keep_empty: bool = False,
+    positive: str | None = None,
 ) -> TextTask:
     """The columns of a table as a task; a share of every class is held out to judge.
 
     target: None where nothing is known but the texts. labels, schema: those of a model, which other tables have to fit.
     keep_empty: rows without a text stay, as they do where there are other columns.
+    positive: of two classes the one that is flagged, and comes second; by default the last in order, unless it says of
+    itself that it is harmless.
     """
     names = [str(name) for name in frame.columns]
     text = find_column(text, names, "texts")
@@ -157,7 +180,7 @@ def text_task(
     there = np.flatnonzero(usable.to_numpy())
     rows = frame.iloc[there]
     texts = [str(value) if ok else "" for value, ok in zip(rows[text], said.iloc[there])]
-    y, labels = _labels(rows, target, labels)
+    y, labels = _labels(rows, target, labels, positive)
     held = _held_out(texts, y, seed, share)
     mine, theirs = np.flatnonzero(~held), np.flatnonzero(held)
     task = TextTask(
@@ -180,7 +203,7 @@ def text_task(
 
 
 def _labels(
-    rows: pd.DataFrame, target: str | None, known: Sequence[str] | None
+    rows: pd.DataFrame, target: str | None, known: Sequence[str] | None, positive: str | None
 ) -> tuple[NDArray[np.intp], Sequence[str]]:
     if target is None:
         return np.zeros(len(rows), dtype=np.intp), list(known or [])
@@ -196,12 +219,27 @@ def _labels(
                 f"{target!r} has classes with fewer than {FEWEST} texts, too few to train and judge by: {shown}; "
                 "leave these rows out or join the classes"
             )
-        return y, [str(label) for label in found]
+        order = _flagged_last([str(label) for label in found], positive, target)
+        return np.argsort(order)[y], [str(found[k]) for k in order]
     place = {label: code for code, label in enumerate(known)}
     strange = sorted(set(said.tolist()) - set(place))
     if strange:
         raise TableError(f"{target!r} holds {', '.join(map(repr, strange[:5]))}; the model knows {', '.join(known)}")
     return np.array([place[label] for label in said.tolist()], dtype=np.intp), known
+
+
+def _flagged_last(labels: list[str], positive: str | None, target: str) -> list[int]:
+    """The order of two classes in which the one that is flagged comes second."""
+    order = list(range(len(labels)))
+    if positive is not None:
+        if len(labels) != 2 or positive not in labels:
+            raise TableError(
+                f"the class that is flagged must be one of two; {positive!r} was named, {target!r} holds "
+                f"{', '.join(labels[:8])}"
+            )
+        return order if labels[1] == positive else order[::-1]
+    harmless = [label.strip().casefold() in HARMLESS or label.casefold().startswith(NEGATED) for label in labels]
+    return order[::-1] if harmless == [False, True] else order
 
 
 def _schema(frame: pd.DataFrame, text: str, target: str | None, beside: Beside) -> Schema:

@@ -1,12 +1,13 @@
 """Tuning: better than its start, S stays positive definite, and the gradient is the right one."""
 
+import pytest
 import torch
 
 from bounds.nets import random_points, random_problem
 from evenhand.bounds.branch import bracket
 from evenhand.bounds.quadratic_dual import curvature, make_rows, start_multipliers
 from evenhand.bounds.solver import Solver, penalty
-from evenhand.bounds.tuning import differentiable_value, tune
+from evenhand.bounds.tuning import differentiable_value, tune, uniform_bound, unpinned
 
 
 def test_tuning_tightens_and_keeps_s_positive_definite():
@@ -40,3 +41,32 @@ def test_same_data_same_multipliers():
     first, second = tune(problem, x, 0.05, steps=20), tune(problem, x, 0.05, steps=20)
     for a, b in zip(first.multipliers.tensors(), second.multipliers.tensors()):
         torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("sizes", "seed"), [((6, 30, 20, 1), 1), ((8, 40, 1), 1), ((5, 16, 16, 16, 2), 0)])
+def test_the_best_bound_of_everybody_does_not_depend_on_where_the_descent_begins(sizes, seed):
+    """It is a convex problem: a linear objective over all multipliers with S > 0."""
+    problem = unpinned(random_problem(sizes, seed=seed))
+    start = start_multipliers(problem)
+    near = uniform_bound(problem, 0.05).value
+    far = uniform_bound(problem, 0.05, start=start.map(lambda t: 30 * t)).value
+    assert near == pytest.approx(far, rel=0.05)
+
+
+@pytest.mark.parametrize(("sizes", "seed"), [((5, 12, 1), 7), ((6, 20, 1), 5)])
+def test_the_objective_of_tuning_is_what_branch_and_bound_proves(sizes, seed):
+    """Cells that were far below the others once may be the worst at the end: the objective counts them."""
+    problem, eps = random_problem(sizes, seed=seed), 0.05
+    x = random_points(problem, 8, seed + 50)
+    tuned = tune(problem, x, eps)
+    proven = bracket(Solver(problem, tuned.multipliers), x)
+    lam = float(tuned.multipliers.lam)
+    assert lam * eps + float(proven.lower.mean()) <= tuned.value
+    assert tuned.value <= 1.2 * (lam * eps + float(proven.upper.mean()))
+
+
+def test_a_descent_that_gains_nothing_ends_before_its_steps_do():
+    problem = random_problem((4, 6, 2), seed=2)
+    seen = []
+    tune(problem, random_points(problem, 10, 0), 0.05, steps=5000, progress=seen.append)
+    assert 3 < len(seen) < 100  # a line every 20 steps

@@ -106,3 +106,27 @@ def test_missing_sensitive_values():
     assert len(task.table) + len(task.table_held_out) == N - 21
     task = text_task(frame, "letter", "hired", beside=Beside(sensitive=["sex"], missing_sensitive="category"))
     assert "(missing)" in set(task.sensitive["sex"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "flagged"),
+    [
+        (("keep", "remove"), None, "remove"),
+        (("abusive", "ok"), None, "abusive"),  # not the last in order: it says that it is harmless
+        (("abusive", "not abusive"), None, "abusive"),
+        (("hate", "nonhate"), None, "hate"),
+        (("0", "1"), None, "1"),
+        (("false", "true"), "false", "false"),
+    ],
+)
+def test_which_class_is_flagged(labels, positive, flagged):
+    frame = pd.DataFrame({"comment": [f"text {i}" for i in range(20)], "verdict": [labels[i % 2] for i in range(20)]})
+    task = text_task(frame, "comment", "verdict", positive=positive)
+    assert task.labels[1] == flagged
+    for text, code in zip([*task.texts, *task.held_out], [*task.y, *task.y_held_out]):
+        assert task.labels[code] == labels[int(text.split()[1]) % 2]
+
+
+def test_a_class_that_is_not_there_cannot_be_flagged():
+    with pytest.raises(TableError, match="one of two; 'bad' was named, 'hired' holds 0, 1"):
+        text_task(FRAME, "letter", "hired", positive="bad", beside=Beside())

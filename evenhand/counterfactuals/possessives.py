@@ -1,0 +1,54 @@
+"""Whether "her" and "his" own what follows: "her book" is his book, "saw her" is him, "a friend of his" is hers."""
+
+from __future__ import annotations
+
+import re
+
+from evenhand.counterfactuals.texts import words_of
+
+__all__ = ["owned_follows"]
+
+_NEXT = re.compile(r"\s*[\"“'‘(\[]?(\w[\w'’-]*)")
+_MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
+_CHOSEN = re.compile(r"\b(?:elect|appoint|name|nominat|crown|declar|vot|mak|made)(?:e?s|e?d|ing)?\s+$", re.IGNORECASE)
+_WATCHED = re.compile(
+    r"\b(?:watch|see|saw|seeing|hear|heard|hearing|help|feel|felt)(?:s|e?d|ing)?\s+$|\b(?:make|made|makes|have|had)\s+$",
+    re.IGNORECASE,
+)
+_DONE = re.compile(r"\s+(?:work|move|walk|talk|dance|run|win|cry)\s+(?:of|was|on|as|in)\b")  # her work on display
+_SHARED = re.compile(r"\s+(?:and|or)\s+(?:my|your|his|our|their|\w+['’]s)\b")  # Her and my views
+# They end a clause, or describe what is owned: "saw her later", "her later years".
+_EITHER = frozenset(
+    ["later", "then", "now", "once", "only", "home", "back", "inside", "outside", "past", "ever", "near"]
+)
+
+
+def owned_follows(text: str, start: int, end: int) -> bool:
+    """Whether something owned follows text[start:end], his or her: what can begin a noun phrase without article.
+
+    >>> [owned_follows(text, 4, 7) for text in ("for her book", "saw her leave")]
+    [True, False]
+    """
+    before, after = text[max(0, start - 20) : start], text[end : end + 60]
+    follows = _NEXT.match(after)
+    if follows is None:
+        return False
+    word, leading = follows[1].lower(), re.search(r"(\w+)\s*$", before)
+    verb = "" if leading is None else leading[1].lower()
+    if verb in ("let", "lets", "letting"):
+        return False
+    if verb in ("is", "was") and word == "home":
+        return True  # Ohio is her home; not: drove her home
+    if _MADE.search(before) and word in words_of("states"):
+        return False
+    if _CHOSEN.search(before) and word in words_of("offices"):
+        return False
+    if _WATCHED.search(before) and word in words_of("actions"):
+        return _DONE.match(after) is not None
+    if _SHARED.match(after):
+        return re.search(r"(?:^|[.!?]\s+)$", before) is not None
+    if word in _EITHER:
+        further = re.match(r"\s+([a-z][\w'’-]*)", after[follows.end() :])
+        if further is not None and not further[1].endswith("ly"):
+            return further[1] not in words_of("not_after_possessive") | words_of("verbs")
+    return word not in words_of("not_after_possessive")

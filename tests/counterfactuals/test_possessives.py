@@ -1,0 +1,38 @@
+"""Her before what she owns, and her as an object."""
+
+import re
+
+import pytest
+
+from evenhand.counterfactuals import GenderSwap
+from evenhand.counterfactuals.possessives import owned_follows
+
+
+@pytest.mark.parametrize(
+    ("text", "owned"),
+    [
+        ("in [her] book", True),
+        ("saw [her].", False),
+        ("They elected [her] president.", False),
+        ("They praised [her] president.", True),
+        ("It made [her] famous.", False),
+        ("She sold [her] famous house.", True),
+        ("I heard [her] sing.", False),
+        ("I saw [her] work on display.", True),
+        ("I watched [her] work.", False),
+        ("[Her] and my views differ.", True),
+        ("in [her] later years", True),
+        ("We saw [her] later that day.", False),
+        ("They drove [her] home.", False),
+        ("Ohio is [her] home.", True),
+        ("the [his]", False),
+    ],
+)
+def test_owned(text, owned):
+    said = re.search(r"\[(\w+)\]", text)
+    assert owned_follows(text.replace("[", "").replace("]", ""), said.start(), said.end() - 2) == owned
+
+
+def test_his_later_years():
+    assert GenderSwap().swap("Her later years were hers.") == "His later years were his."
+    assert GenderSwap().swap("They met his then boss.") == "They met her then boss."
