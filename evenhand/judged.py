@@ -306,7 +306,7 @@ def _undo(step: Any, values: NDArray[np.float64]) -> pd.DataFrame:
     if isinstance(step, ColumnTransformer):
         return _undo_columns(step, values)
     names = getattr(step, "feature_names_in_", None)
-    if hasattr(step, "inverse_transform"):
+    if hasattr(step, "inverse_transform") and not isinstance(step, SimpleImputer):  # it changes nothing that is there
         undone = np.asarray(step.inverse_transform(values))
         names = names if names is not None else [f"x{j}" for j in range(undone.shape[1])]
         return pd.DataFrame(undone, columns=[str(name) for name in names]).infer_objects()

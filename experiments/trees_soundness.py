@@ -27,7 +27,6 @@ from evenhand.estimators.boosting import possible_people
 from evenhand.fair_metrics import from_classifier
 from evenhand.search.geometry import Geometry
 
-FAIR = {"rho": 2.0, "learning_rate": 0.1, "smooth": 1.2, "avoid": 0.0}  # of the fair models that are bounded here
 EPS = 0.01
 CASES = [  # table, model, trees, leaves
     ("hiring", "plain", 30, 8), ("hiring", "fair", 30, 8), ("hiring", "plain", 100, 16), ("hiring", "fair", 100, 16),
@@ -58,7 +57,7 @@ def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int)
     if kind == "plain":
         model = plain(0).set_params(n_estimators=trees, num_leaves=leaves)
     else:
-        model = SenSeIBoostingClassifier(metric, bounds=box, trees=trees, leaves=leaves, random_state=0, **FAIR)
+        model = SenSeIBoostingClassifier(metric, bounds=box, trees=trees, leaves=leaves, random_state=0)
     model.fit(data.X, data.y)
     ensemble, geometry = read_ensemble(model), Geometry(metric, box)
     x = torch.tensor(data.X_test.to_numpy(dtype=np.float64))

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -219,3 +220,11 @@ def test_rounding_that_depends_on_the_place_in_the_batch_is_no_randomness():
     Judged.of(lambda x: noisy(x, 3e-5)).check_function(x)  # of a spread of 1
     with pytest.raises(ValueError, match="other answers when asked again"):
         Judged.of(lambda x: noisy(x, 3e-4)).check_function(x)
+
+
+def test_a_filler_of_gaps_inside_a_pipeline_leaves_people_as_they_are():
+    frame = pd.DataFrame({"age": [20.0, 40.0, np.nan, 30.0], "pay": [1.0, 5.0, 3.0, 9.0]})
+    model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(frame, [0, 1, 1, 0])
+    judged = Judged.of(model)
+    back = judged.decode(judged.encode(frame).numpy(), frame)
+    np.testing.assert_allclose(back, [[20.0, 1.0], [40.0, 5.0], [30.0, 3.0], [30.0, 9.0]])

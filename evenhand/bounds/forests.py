@@ -98,7 +98,7 @@ def bound_forest(ensemble: TreeEnsemble, geometry: Geometry, x_tune: Tensor, eps
     def objective(lam: float) -> float:
         return lam * eps + float(trial.at(lam).upper(x_tune).upper.mean())
 
-    grid = [factor / budget for factor in (0.01, 0.03, 0.1, 0.3, 1.0)]
+    grid = [factor / budget for factor in (1e-6, 0.001, 0.01, 0.03, 0.1, 0.3, 1.0)]
     best = min(grid, key=objective)
     lam = min((0.6 * best, best, 1.7 * best), key=objective)
     return replace(trial, lam=lam, boxes=BOXES)

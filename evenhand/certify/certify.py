@@ -21,7 +21,7 @@ from torch import Tensor
 from evenhand.audit import check_inside, parts_of, take
 from evenhand.bounds.bound import Bound, Bounding
 from evenhand.bounds.forests import bound_forest
-from evenhand.bounds.layers import affine_layers, forward
+from evenhand.bounds.layers import CannotCertify, affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
@@ -43,6 +43,7 @@ from evenhand.domain import Box
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.order import seed_of, shuffled
 from evenhand.dual.pool import Pool
+from evenhand.ensembles.read import CannotRead, read_ensemble
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged
 from evenhand.output_distances import OutputDistance
@@ -207,6 +208,7 @@ def _prepare(
     judged = Judged.of(model)
     if judged.ensemble is not None or hasattr(model, "evenhand_bound"):
         return _prepare_own(model, judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
+    _refuse_unread_trees(model)
     metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
     layers = affine_layers(judged.module if judged.module is not None else model, metric.d)
     box = Box.of(bounds if bounds is not None else judged.bounds, layers[0].weight.shape[1])
@@ -285,6 +287,17 @@ def _prepare_own(
         suggest = suggestions(ensemble, geometry, scale)
     attack = Attack(judged.outputs_for(distance), geometry, distance, False, x[:256], by_structure=suggest)
     return Prepared(judged, geometry, read, attack, bound, x, [bound.lam])
+
+
+def _refuse_unread_trees(model: Any) -> None:
+    """Trees that cannot be read are refused with the reason, which an audit does without."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    try:
+        read_ensemble(last)
+    except CannotRead as reason:
+        raise CannotCertify(
+            f"no upper bound for this {type(last).__name__}: {reason}; audit() gives a lower bound for any model"
+        ) from reason
 
 
 def _trained_multipliers(model: Any) -> Multipliers | None:

@@ -10,29 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.ensembles.line import Line
+from evenhand.ensembles.losses import Loss, squared_loss
 from evenhand.ensembles.read import Tree, join_trees, lightgbm_tree
 from evenhand.ensembles.trees import TreeEnsemble
 
 Array = NDArray[np.float64]
+Score = Callable[[Array], Array]  # (n, d) -> (n, K)
 FIRST_SEARCH = 5  # rounds, after which the scores say something
-Loss = Callable[[Array, Array], tuple[Array, Array, Array]]  # h (n, K), y (n, K) -> loss (n,), gradient, curvature
-
-
-def balanced_log_loss(h: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Log loss of log-odds (n, 1), or of K logits against one-hot labels."""
-    if h.shape[1] == 1:
-        e = np.exp(-np.abs(h))
-        p = np.where(h >= 0, 1.0, e) / (1 + e)
-        loss = np.log1p(e) + np.maximum(np.where(y == 1, -h, h), 0.0)
-        return loss[:, 0], p - y, p * (1 - p)
-    e = np.exp(h - h.max(1, keepdims=True))
-    p = e / e.sum(1, keepdims=True)
-    return -np.log(np.maximum((p * y).sum(1), 1e-300)), p - y, p * (1 - p)
-
-
-def squared_loss(h: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Half the squared error."""
-    return 0.5 * ((h - y) ** 2).sum(1), h - y, np.ones_like(h)
 
 
 class Columns(NamedTuple):
@@ -73,6 +58,7 @@ class Boosted(NamedTuple):
 
     ensemble: TreeEnsemble
     history: list[dict[str, float]]
+    rounds: int
 
 
 @dataclass(frozen=True)
@@ -98,34 +84,41 @@ class Boosting:
         loss: Loss,
         y: Array,
         weight: Array,
-        version: Callable[[Array, int], Array],
+        version: Callable[[Array, int, Score], tuple[NDArray[np.int64], Array]],
         distance: Callable[[Array, Array], Array],
         width: Array,
         two_values: dict[int, tuple[float, float]],
         validation: tuple[Array, Array, Array] | None = None,
+        line: Line | None = None,
     ) -> Boosted:
-        """version(x, number): one version of each row, another for each number; distance: d_X, (n, d), (n, d) -> (n,).
+        """version(x, number, score): some rows and a version of each, others for each number; distance: d_X,
+        (n, d), (n, d) -> (n,); line: what the trees start from.
         Stopped by the keyboard it returns the trees that there are."""
         lgb = lightgbm()
         n, d, k = len(x), x.shape[1], y.shape[1]
-        settings, base = self._parameters(k, d), _start(loss, y, weight)
+        settings, base = self._parameters(k, d), best_constant(loss, y, weight) if line is None else line.base
+        parts, output, straight = ([], [], np.zeros(0)) if line is None else line.stumps()
+        soft = [_one(tree, d).ramped(np.array([half])) for tree, half in zip(parts, straight)]
         first = lgb.Dataset(x, label=np.zeros(n), free_raw_data=False, params=settings)
         booster, began, columns, number = lgb.Booster(settings, first), 0, Columns.of(x), 0
-        pairs, h = Pairs(np.zeros(0, np.int64), x[:0], np.zeros(0)), np.repeat(base[None], n, 0)
-        parts, soft, history = list[Tree](), list[TreeEnsemble](), list[dict[str, float]]()
+        given = len(parts)
+        pairs, h = Pairs(np.zeros(0, np.int64), x[:0], np.zeros(0)), base + _sum_of(soft, output, columns, k)
+        history = list[dict[str, float]]()
         best, best_round, rounds = np.inf, 0, 0
         seen = None if validation is None else Columns.of(validation[0])
-        h_val = None if validation is None else np.repeat(base[None], len(validation[0]), 0)
+        h_val = None if validation is None else base + _sum_of(soft, output, Columns.of(validation[0]), k)
         searches = {FIRST_SEARCH, *range(self.search_every, self.trees, self.search_every)} if self.rho > 0 else set()
+
+        def score(rows: Array) -> Array:
+            return base + _sum_of(soft, output, Columns.of(rows), k)
+
         try:
             for round_ in range(self.trees):
                 if round_ in searches:
                     for _ in range(self.versions):
-                        tried, number = version(x, number), number + 1
-                        h_tried = base + _sum_of(soft, Columns.of(tried), k)
-                        pairs, h = self._worse(
-                            pairs, h, weight, Pairs(np.arange(n), tried, distance(x, tried)), h_tried
-                        )
+                        rows, tried = version(x, number, score)
+                        new, number = Pairs(rows, tried, distance(x[rows], tried)), number + 1
+                        pairs, h = self._worse(pairs, h, weight, new, score(tried))
                     everybody = np.vstack([x, pairs.other])
                     columns = Columns.of(everybody)
                     labels = np.zeros(len(everybody))  # LightGBM wants some; the gradient is ours
@@ -137,7 +130,7 @@ class Boosting:
                 document = booster.dump_model(num_iteration=1, start_iteration=round_ - began)
                 for c, info in enumerate(document["tree_info"]):
                     tree = lightgbm_tree(info)
-                    one = join_trees([tree], [0], np.zeros(1), d).softened(width, two_values)
+                    one = _one(tree, d).softened(width, two_values)
                     shares = leaf_shares(one, columns)
                     if self.monotone is None:
                         one = replace(one, value=self._leaves(one, shares, slope, c))
@@ -146,6 +139,7 @@ class Boosting:
                         h_val[:, c] += one.value[one.feature < 0] @ leaf_shares(one, seen)
                     parts.append(tree._replace(value=one.value))
                     soft.append(one)
+                    output.append(c)
                 rounds = round_ + 1
                 if h_val is not None and validation is not None:
                     value = float(np.average(loss(h_val, validation[1])[0], weights=validation[2]))
@@ -156,13 +150,14 @@ class Boosting:
                 if self.progress and rounds % 25 == 0:
                     print(f"boosting: {rounds} of {self.trees} trees", file=sys.stderr)
         except KeyboardInterrupt:
-            parts = parts[: rounds * k]
-            if not parts:
+            parts = parts[: given + rounds * k]
+            if not rounds:
                 raise
         if self.patience is not None and validation is not None:
-            parts = parts[: best_round * k]
-        ensemble = join_trees(parts, [i % k for i in range(len(parts))], base, d)
-        return Boosted(ensemble.softened(width, two_values), history)
+            rounds = best_round
+            parts = parts[: given + rounds * k]
+        ensemble = join_trees(parts, output[: len(parts)], base, d).softened(width, two_values)
+        return Boosted(ensemble.ramped(straight), history, rounds)
 
     def _worse(self, old: Pairs, h: Array, weight: Array, new: Pairs, h_new: Array) -> tuple[Pairs, Array]:
         """Of the old versions and the new ones the worst of each row; of the rows those that give most for the price,
@@ -287,12 +282,16 @@ def leaf_shares(tree: TreeEnsemble, columns: Columns) -> Array:
     return shares
 
 
-def _sum_of(trees: list[TreeEnsemble], columns: Columns, k: int) -> Array:
+def _sum_of(trees: list[TreeEnsemble], output: list[int], columns: Columns, k: int) -> Array:
     """The trees' sum: (n, K)."""
     total = np.zeros((columns.values.shape[1], k))
-    for i, tree in enumerate(trees):
-        total[:, i % k] += tree.value[tree.feature < 0] @ leaf_shares(tree, columns)
+    for c, tree in zip(output, trees):
+        total[:, c] += tree.value[tree.feature < 0] @ leaf_shares(tree, columns)
     return total
+
+
+def _one(tree: Tree, d: int) -> TreeEnsemble:
+    return join_trees([tree], [0], np.zeros(1), d)
 
 
 def _given(slope: Slope) -> Any:
@@ -306,7 +305,7 @@ def _given(slope: Slope) -> Any:
     return lambda _scores, _data: (gradient[:, 0], curvature[:, 0]) if one else (gradient, curvature)
 
 
-def _start(loss: Loss, y: Array, weight: Array) -> Array:
+def best_constant(loss: Loss, y: Array, weight: Array) -> Array:
     """The best constant: log-odds or log-shares of the labels, or their mean."""
     mean = np.average(y, axis=0, weights=weight)
     if loss is squared_loss:

@@ -90,6 +90,12 @@ class TreeEnsemble:
             threshold[cut], soft[cut] = (low + high) / 2, (high - low) / 2
         return replace(self, threshold=threshold, width=soft)
 
+    def ramped(self, width: Floats) -> TreeEnsemble:
+        """The first trees' roots as ramps of these half-widths."""
+        wide = self.width.copy()
+        wide[self.root[: len(width)]] = width
+        return replace(self, width=wide)
+
     def jumps(self) -> list[Floats] | None:
         """The thresholds of each column at which the output may jump; None where all splits are ramps."""
         hard = (self.feature >= 0) & (self.width == 0)

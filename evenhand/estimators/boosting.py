@@ -20,13 +20,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand.domain import Box
-from evenhand.ensembles.boosting import Boosting, Loss, balanced_log_loss, squared_loss
+from evenhand.ensembles.boosting import Boosting, Score, best_constant
+from evenhand.ensembles.line import Line, fair_line
+from evenhand.ensembles.losses import Loss, balanced_log_loss, squared_loss
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.estimators.inputs import learn_metric
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.geometry import exact_sigma
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+TRIED = (0.2, 0.4, 0.4)  # of the rows, for the three kinds of versions: only a quarter of the rows is kept
+STEEP_COLUMNS = 8  # so many slopes are taken at a search
+MANY = 5000  # rows, beyond which ramps get shorter: more data show sharper edges
 Metric = FairMetric | Callable[..., FairMetric] | None
 
 
@@ -45,9 +51,10 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         leaves: int = 16,
         learning_rate: float = 0.2,
         smooth: float | None = None,
-        versions: int = 1,
+        versions: int = 3,
         reach: float = 2.0,
-        avoid: float = 4.0,
+        avoid: float = 8.0,
+        linear: bool = True,
         search_every: int = 20,
         l2: float = 1.0,
         monotone: Any = None,
@@ -67,6 +74,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         self.versions = versions
         self.reach = reach
         self.avoid = avoid
+        self.linear = linear
         self.search_every = search_every
         self.l2 = l2
         self.monotone = monotone
@@ -107,17 +115,20 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             held = noise(x, seed)[:, 0] < self.validation_fraction
             if held.all() or not held.any():
                 raise ValueError(f"validation_fraction={self.validation_fraction} leaves one part of the rows empty")
-        ensemble, history = boosting.fit(
+        known = np.where(np.isnan(x), 0.0, x)[~held]
+        key = noise(known, seed)
+        ensemble, history, rounds = boosting.fit(
             x[~held],
             loss,
             y[~held],
             weight[~held],
-            lambda rows, number: self._versions(rows, number, seed + 7919 * number),
+            lambda rows, number, score: self._versions(rows, key, number, seed + 7919 * number, score),
             self._distance,
             *self._soft(x),
             validation=(x[held], y[held], weight[held]) if held.any() else None,
+            line=self._line(x[~held], loss, y[~held], weight[~held]) if self.linear and self.monotone is None else None,
         )
-        self.n_iter_ = ensemble.trees // ensemble.outputs
+        self.n_iter_ = rounds
         self.history_ = pd.DataFrame(history, dtype=np.float64)
         return ensemble
 
@@ -134,11 +145,22 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         """Half the width of each column's ramps: a move that costs smooth^2, at most half the column's range."""
         box: Box = self.bounds_
         span = (box.high - box.low).numpy()
-        smooth = 9 * self.eps**0.5 if self.smooth is None else self.smooth
+        smooth = self.smooth
+        if smooth is None:
+            smooth = 9 * self.eps**0.5 * min(1.0, max((MANY / len(x)) ** 0.5, 1 / 3))
         price = np.sqrt(np.maximum(exact_sigma(self.fair_metric_)[0].diagonal().numpy(), 1e-12))
         pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
         two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
         return np.minimum(smooth / price, span / 2), two
+
+    def _line(self, x: Array, loss: Loss, y: Array, weight: Array) -> Line:
+        """Where to start: within eps a score of slope w changes by up to eps * w' Sigma^+ w, and along the directions
+        by their reach."""
+        sigma, directions = (part.numpy() for part in exact_sigma(self.fair_metric_))
+        along = directions * (self.reach * (np.nan_to_num(x) @ directions).std(0))
+        worst = self.eps * np.linalg.pinv(sigma, hermitian=True) + along @ along.T
+        base = best_constant(loss, y, weight)
+        return fair_line(x, loss, y, weight, base, worst, self.rho, self.l2, self._worth())
 
     def _worth(self) -> Array:
         """(1 - s)^avoid for a column of categories, of which a unit step lies by s along the directions. Numbers are
@@ -150,25 +172,49 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         worth[discrete] = np.maximum(1 - share[discrete], 1e-3) ** (self.avoid if self.rho > 0 else 0.0)
         return worth
 
-    def _versions(self, x: Array, number: int, seed: int) -> Array:
-        """One version of each row, a possible person: by turns another value of a single column, as others have it, and
-        a move along the directions by up to ``reach`` standard deviations with a small move of each number. What a row
-        becomes depends on its values and the seed only."""
+    def _versions(self, x: Array, key: Array, number: int, seed: int, score: Score) -> tuple[Rows, Array]:
+        """Some of the rows, and a version of each that is a possible person: by turns all numbers moved to where the
+        score changes most for the price; another value of a single column, as others have it; and a move along the
+        directions by up to ``reach`` standard deviations with a small move of each number. What a row becomes depends
+        on its values, of which ``key`` is a hash, and the seed only."""
         box: Box = self.bounds_
+        kind = number % len(TRIED)
+        drawn = noise(key, seed)[:, 0]
+        rows = np.flatnonzero(drawn <= max(TRIED[kind], drawn.min()))
+        x, key = x[rows], key[rows]
         known = np.where(np.isnan(x), 0.0, x)
-        if number % 2 == 0:
-            moved = _altered(known, box, noise(known, seed, 2))
+        sigma, directions = exact_sigma(self.fair_metric_)
+        price = np.sqrt(np.maximum(sigma.diagonal().numpy(), 1e-12))
+        if kind == 0:
+            moved = known + self._steepest(x, noise(key, seed + 1, 2), np.random.default_rng(seed), score, price)
+        elif kind == 1:
+            moved = _altered(known, box, noise(key, seed + 1, 2))
         else:
-            sigma, directions = exact_sigma(self.fair_metric_)
             a = directions.numpy()
             k, d = a.shape[1], x.shape[1]
-            sides = 2 * noise(known, seed, k + d) - 1
+            sides = 2 * noise(key, seed + 1, k + d) - 1
             along = self.reach * (known @ a).std(0) if k else np.zeros(0)
-            price = np.sqrt(np.maximum(sigma.diagonal().numpy(), 1e-12))
             small = np.minimum(2 * self.eps**0.5 / price, (box.high - box.low).numpy() / 2)
             moved = known + (sides[:, :k] * along) @ a.T + sides[:, k:] * small
         possible = box.round(torch.from_numpy(moved)).numpy()
-        return np.where(np.isnan(x), np.nan, possible)
+        return rows, np.where(np.isnan(x), np.nan, possible)
+
+    def _steepest(self, x: Array, drawn: Array, rng: np.random.Generator, score: Score, price: Array) -> Array:
+        """A move of numbers that costs between eps and 1, up or down the slope of an output over a move of 9 eps."""
+        box: Box = self.bounds_
+        low, high = box.low.numpy(), box.high.numpy()
+        discrete = {*box.binary, *(j for block in box.blocks for j in block)}
+        numbers = [j for j in range(x.shape[1]) if j not in discrete and high[j] > low[j]]
+        h, slope = score(x), np.zeros_like(x)
+        output = rng.integers(h.shape[1])
+        for j in rng.permutation(numbers)[:STEEP_COLUMNS]:
+            step, other = min(3 * self.eps**0.5 / price[j], (high[j] - low[j]) / 2), x.copy()
+            other[:, j] += np.where(x[:, j] + step <= high[j], step, -step)
+            slope[:, j] = np.nan_to_num((score(other) - h)[:, output] / (other[:, j] - x[:, j]))
+        length = np.sqrt(((slope / price) ** 2).sum(1, keepdims=True))
+        far = self.eps ** (drawn[:, :1] / 2) * np.where(drawn[:, 1:] < 0.5, -1.0, 1.0)
+        move: Array = far * slope / price**2 / np.where(length > 0, length, 1.0)
+        return move
 
     def _distance(self, x: Array, other: Array) -> Array:
         """d_X of rows and versions; what is missing is missing in both, and costs nothing."""
@@ -242,7 +288,8 @@ class SenSeIBoostingClassifier(BoostingClassifier):
     fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
         called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
         accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
-        smooth^2 to cross; None is nine times the square root of eps, 0 keeps hard splits. bounds: the possible
+        smooth^2 to cross; None is nine times the square root of eps, less with more than 5,000 rows, 0 keeps hard
+        splits. linear: start from a fair straight line, unless there are monotone columns. bounds: the possible
         people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
         learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
         replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.ensembles.boosting import Loss, lightgbm
+from evenhand.ensembles.boosting import lightgbm
+from evenhand.ensembles.losses import Loss
 from evenhand.ensembles.read import read_ensemble
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.estimators.base import parameters

@@ -123,3 +123,10 @@ def test_between_two_people_the_price_is_paid_once(classes):
     upper = bound.upper(torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()).upper.numpy()
     assert (d_y - lam - 1e-9 <= upper).all()
     assert (upper <= d_y - lam + 2e-3 * classes).all()
+
+
+@pytest.mark.parametrize("labels", [np.arange(300) % 2, np.zeros(300, int)], ids=["a single leaf", "a single class"])
+def test_a_tree_that_says_the_same_of_everybody_is_bounded_by_nothing(labels):
+    model = DecisionTreeClassifier(min_samples_leaf=300).fit(X, labels)
+    found = certify(model, X[:60], METRIC, 0.05, BOX, x_tune=X[60:92])
+    assert found.r_high < 1e-5

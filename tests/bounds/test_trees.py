@@ -3,7 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -114,3 +119,26 @@ def test_forests_are_searched_at_their_thresholds():
         patched.setattr(Judged, "of", classmethod(lambda cls, *_: blind))
         blind_r = audit(forest, X[:25], METRIC, 0.01, BOX).r_low
     assert seeing_r >= 0.98 * blind_r > 0
+
+
+def holes():
+    filled = X.copy()
+    filled[::6, 1] = np.nan
+    return filled
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GradientBoostingClassifier(n_estimators=1, max_depth=1).fit(X, LABELS[2]),
+        HistGradientBoostingClassifier(max_iter=5, monotonic_cst=[1, 0, 0, 1]).fit(X, LABELS[2]),
+        HistGradientBoostingClassifier(max_iter=5).fit(holes(), LABELS[2]),
+        HistGradientBoostingClassifier(max_iter=5).fit(X[:12], LABELS[2][:12]),  # too few rows for any split
+        ExtraTreesRegressor(5, max_depth=4, random_state=0).fit(X, X[:, 0]),
+    ],
+    ids=["one stump", "monotone", "trained with gaps", "constant", "a forest of numbers"],
+)
+def test_odd_ensembles_are_bracketed(model):
+    found = audit(model, X[:40], METRIC, 0.05, BOX)
+    proved = certify(model, X[:40], METRIC, 0.05, BOX, x_tune=X[60:92])
+    assert found.r_low <= proved.r_high * (1 + 1e-9) <= 1.2 * found.r_low + 1e-9

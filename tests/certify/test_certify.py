@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
 
 from certify.models import (
     BOX,
@@ -23,6 +25,7 @@ from certify.models import (
     people,
 )
 from evenhand.audit import audit
+from evenhand.bounds.layers import CannotCertify
 from evenhand.certify.certificate import Certificate
 from evenhand.certify.certify import certify, certify_individuals
 from evenhand.certify.statement import searched
@@ -236,3 +239,11 @@ def test_ctrl_c_gives_a_statement_about_those_who_were_reached(net_certificate, 
     np.testing.assert_allclose(some.each_high, whole.each_high[some.rows], rtol=1e-8)
     assert some.lower <= some.r_high <= some.upper
     assert some.upper >= whole.r_high
+
+
+def test_trees_that_cannot_be_read_are_refused_with_the_cure():
+    rows = np.column_stack([np.linspace(-1, 1, 200), np.arange(200) % 5]).astype(float)
+    trees = HistGradientBoostingClassifier(max_iter=3, categorical_features=[1]).fit(rows, rows[:, 1] % 2 == 0)
+    for model in (trees, make_pipeline("passthrough", trees)):
+        with pytest.raises(CannotCertify, match=r"HistGradientBoostingClassifier: .* one-hot encode it instead; audit"):
+            certify(model, rows[:60], METRIC, EPS, BOX, x_tune=rows[100:])

@@ -131,3 +131,37 @@ def test_scikit_learn_checks(estimator):
         on_skip=None,
         on_fail="raise",
     )
+
+
+def test_the_line_is_part_of_the_ensemble_and_can_be_left_out():
+    with_line, without = small(trees=4).fit(X, Y), small(trees=4, linear=False).fit(X, Y)
+    ensemble = with_line.ensemble_
+    assert without.ensemble_.trees == without.n_iter_ == with_line.n_iter_ == 4
+    stumps = ensemble.root[:-4]
+    span = (with_line.bounds_.high - with_line.bounds_.low).numpy()
+    assert len(stumps) == 2  # sex lies along the directions
+    assert ensemble.width[stumps] == pytest.approx(span[ensemble.feature[stumps]] / 2)
+    assert small(trees=4, monotone=[1, 0, 0]).fit(X, Y).ensemble_.trees == 4
+
+
+def test_ramps_are_shorter_where_there_are_many_rows():
+    model = small(trees=1).fit(X, Y)
+    few, two = model._soft(np.asarray(X))
+    many, _ = model._soft(np.tile(np.asarray(X), (17, 1)))  # 10,200 rows
+    fewest, _ = model._soft(np.tile(np.asarray(X), (8, 1)))
+    assert (fewest == few).all()
+    assert many[0] == pytest.approx(few[0] * (5000 / 10_200) ** 0.5)
+    assert two == {2: (0.0, 1.0)}
+
+
+def test_the_steepest_version_of_a_person_lies_along_the_gradient():
+    """Of a linear score: all numbers change in proportion to slope over price, by a fair distance of eps to 1."""
+    model = small(trees=1, bounds=Box([-9.0] * 3, [9.0] * 3)).fit(X, Y)
+    slope, x = np.array([1.0, -2.0, 0.5]), np.asarray(X)
+    drawn, price = rng.random((len(x), 2)), np.ones(3)
+    move = model._steepest(x, drawn, np.random.default_rng(0), lambda rows: rows @ slope[:, None], price)
+    length = np.linalg.norm(move, axis=1)
+    assert np.abs(move @ slope) == pytest.approx(length * np.linalg.norm(slope))
+    assert length.min() >= 0.01**0.5
+    assert length.max() <= 1
+    assert 0.3 < (move @ slope > 0).mean() < 0.7
