@@ -52,6 +52,8 @@ def text_block(name: str) -> str:
         return markdown(pd.read_csv(find("occupations.csv")), occupations.SCORES)
     if name == "occupations_gains":
         return employed(pd.read_csv(find("occupations_runs.csv")))
+    if name == "occupations_now":
+        return employed(pd.read_csv(find("occupations_now_runs.csv")))
     if name == "finetune_transformer":
         return finetuned(json.loads(find(f"{name}.json").read_text()))
     if name == "moderation_gains":
