@@ -61,6 +61,8 @@ def check_labels(y: Any, numeric: bool) -> None:
             f"y should be a 1d array, one label for each row, got an array of shape {shape} instead; for several "
             "labels use sklearn.multioutput.MultiOutputClassifier, which trains one model for each"
         )
+    if numeric:
+        _check_quantities(labels)
     if labels.ndim == 1 and labels.dtype.kind in "OfmM":
         missing = int(pd.isna(labels).sum())
         if missing:
@@ -69,12 +71,30 @@ def check_labels(y: Any, numeric: bool) -> None:
             )
 
 
+def _check_quantities(labels: np.ndarray) -> None:
+    """What cannot be predicted as a number."""
+    kind = labels.dtype.kind
+    if kind in "mM":
+        what = "dates" if kind == "M" else "durations"
+        raise ValueError(f"y holds {what}; predict a number, such as days since a day that you name")
+    if kind == "c":
+        raise ValueError("Complex data not supported: y holds complex numbers; predict their size, or two numbers")
+    words = [text for text in _texts(labels.ravel()) if not is_number(text)]
+    if words:
+        raise ValueError(
+            f"y holds text in {len(words)} of {len(labels)} rows, and numbers are predicted; use a classifier, or "
+            "pd.to_numeric(y)"
+        )
+    if kind == "f" and labels.size and np.abs(labels[np.isfinite(labels)]).max(initial=0.0) > LARGEST:
+        raise ValueError(f"y holds numbers above {LARGEST:.2g}, too large for float32; give them in a larger unit")
+
+
 def check_kinds(X: Any) -> None:
     """Name the columns that stand there twice or are not numbers, without showing what anybody's cell holds."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X holds complex numbers; give their sizes, or two columns each")
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
-        words = [
-            j for j, cells in enumerate(X.T) if any(isinstance(v, str) and not is_number(v) for v in cells.tolist())
-        ]
+        words = [j for j, cells in enumerate(X.T) if not all(map(is_number, _texts(cells)))]
         if words:
             raise ValueError(_not_numbers(dict.fromkeys(map(str, words), "categories")))
     frame = _frame(X)
@@ -114,6 +134,10 @@ def _frame(X: Any) -> pd.DataFrame | None:
     if isinstance(X, pd.DataFrame):
         return X
     return X.to_pandas() if type(X).__module__.startswith("polars") else None
+
+
+def _texts(cells: np.ndarray) -> list[str]:
+    return [cell for cell in cells.tolist() if isinstance(cell, str)]
 
 
 def _is_numeric(values: pd.Series) -> bool:

@@ -132,7 +132,7 @@ class Worst:
         if not changed:
             return x_worst, original, shown
         if source is None:
-            return torch.from_numpy(shown.to_numpy(dtype=np.float64)), original, shown
+            return torch.from_numpy(np.array(shown, dtype=np.float64)), original, shown
         line = given.copy()
         for column in shown.columns:
             if column in line.columns:

@@ -94,3 +94,11 @@ def test_bad_input(y, score, message):
         error_rates([0, 1], [0, 1], {"a": [1]})
     with pytest.raises(ValueError, match="share between"):
         threshold_at([0, 1], [0.1, 0.2], 3)
+
+
+def test_no_group_with_positives_leaves_the_difference_undefined():
+    rates = error_rates([0, 0, 1], [0, 1, 1], {"a": [1, 1, 0]})
+    assert rates.fnr == 0.0
+    assert np.isnan(rates.fned)
+    assert rates.fped == 0.0
+    assert rates.undefined == ("group 'a' has no harmful rows",)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from evenhand import FairMetric, SenSeIClassifier, audit, fair_metrics
+from evenhand import FairMetric, SenSeIClassifier, SenSeIRegressor, audit, fair_metrics
 from evenhand.frames import check_kinds, check_labels, check_numbers, plain_labels, plain_table
 
 N = 40
@@ -164,3 +164,51 @@ def test_missing_labels_are_counted(y):
         check_labels(y, numeric=False)
     with pytest.raises(ValueError, match=f"y is missing in 1 of {N} rows"):
         fitted(PLAIN, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (pd.Series(pd.date_range("2020", periods=N)), "y holds dates; predict a number"),
+        (pd.Series(pd.to_timedelta(range(N), unit="D")), "y holds durations; predict a number"),
+        (Y + 1j, "Complex data not supported: y holds"),
+        ([SECRET, *PLAIN["pay"][1:].tolist()], f"y holds text in 1 of {N} rows"),
+        (np.linspace(0, 1e300, N), "y holds numbers above 3.4e"),
+        (np.where(Y, np.nan, 1.0), "y is missing in"),
+    ],
+)
+def test_what_cannot_be_predicted_as_a_number(y, message):
+    with pytest.raises(ValueError, match=message) as raised:
+        SenSeIRegressor(FairMetric.euclidean(3), steps=5).fit(PLAIN, y)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        PLAIN["pay"].astype(str),
+        [Decimal(str(value)) for value in PLAIN["pay"]],
+        PLAIN["pay"].astype("Float64"),
+        PLAIN[["pay"]].to_numpy()[:, 0],
+    ],
+)
+def test_numbers_however_they_are_written(y):
+    model = SenSeIRegressor(FairMetric.euclidean(3), steps=5, random_state=0)
+    expected = model.fit(PLAIN, PLAIN["pay"].to_numpy()).predict(PLAIN)
+    np.testing.assert_allclose(model.fit(PLAIN, y).predict(PLAIN), expected, rtol=1e-6)
+
+
+def test_complex_arrays_are_refused_without_showing_them():
+    with pytest.raises(ValueError, match="Complex data not supported: X holds") as raised:
+        fitted(PLAIN.to_numpy() + 1j)
+    assert len(str(raised.value)) < 150
+
+
+def test_a_sensitive_value_that_is_pandas_own_missing_one():
+    sex = pd.Series(PLAIN["sex"], dtype="boolean").mask(np.arange(N) == 3)
+    with pytest.raises(ValueError, match=rf"is missing in 1 of {N} rows \(first: \[3\]\)"):
+        SenSeIClassifier(steps=5).fit(PLAIN, Y, sensitive_features=sex)
+
+
+def test_directions_from_a_frame():
+    assert FairMetric(pd.DataFrame({"a": [1.0, 0.0]})).d == 2

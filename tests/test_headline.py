@@ -16,8 +16,9 @@ def outputs(n, k=2, seed=0):
 
 
 def test_strangers_are_all_pairs_of_the_sample():
-    h, x = outputs(300, 1), outputs(300, 3, 1)
+    h, x = outputs(300, 1), outputs(300, 3, 1) + 5
     strangers = Strangers(squared_error, outputs(100, 1, 2))
+    assert not strangers.known
     for rows in (slice(0, 120), slice(120, 300)):
         strangers.add(h[rows], x[rows])
     exact = 2 * h.var(0, unbiased=True).item()  # the mean over all pairs
@@ -52,7 +53,24 @@ def test_bounds_on_strangers_hold_in_any_order(interval, order):
         low, high = strangers.lower(0.05, interval), strangers.upper(0.05, interval, 1.0)
         missed += not low <= truth <= high
     assert missed <= 0.1 * 60
+    assert strangers.upper(0.05, interval, 1.0) < 0.6
     assert strangers.upper(0.05, interval, math.inf) == math.inf  # nothing is known without a range
+
+
+def test_strangers_are_bounded_in_the_range_that_is_given():
+    """What the interval is asked: pairs of people cut at the range, and that range; nothing where nobody differs."""
+    h = torch.arange(4, dtype=torch.float64)[:, None]
+    strangers, asked = Strangers(squared_error, h), []
+    strangers.add(h[:1], h[:1])
+    assert not strangers.known
+    strangers.add(h[1:], h[1:])
+    assert strangers.known
+    strangers.upper(0.05, lambda values, high, alpha: asked.append((values.tolist(), high, alpha)) or 0.0, 3.0)
+    ((values, high, alpha),) = asked
+    assert (high, alpha) == (3.0, 0.05)
+    assert len(values) == 2
+    assert set(values) <= {1.0, 3.0}  # the squares of 1, 2 and 3, cut
+    assert strangers.upper(0.05, lambda *_: pytest.fail("there is no range"), 0.0) == 0.0
 
 
 def example(threshold=0.0, scale=1.0):
@@ -74,6 +92,7 @@ def test_decisions_and_percentiles_are_counted(scale):
     percentile = headline.percentile(0.05, 0.05, betting_upper)
     assert percentile.low == pytest.approx(100 * (3 + 2 + 8 + 0 + 4) / 20 / 5)
     assert percentile.lower < percentile.low == percentile.high < percentile.upper
+    assert headline.percentile(0.05, 0.05, lambda values, high, alpha: 0.25 * high).upper == 25.0  # shares, in percent
 
 
 def test_a_threshold_moves_the_decisions_and_no_threshold_means_none():

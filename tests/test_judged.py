@@ -187,6 +187,41 @@ def test_a_network_that_autograd_cannot_follow_is_judged_by_differences():
     assert differences.r_low == pytest.approx(followed.r_low, rel=0.05)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_outputs_of_trees_are_the_logits_of_their_probabilities(classes):
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 3))
+    y = np.digitize(x[:, 0] + rng.normal(size=120), [-0.5, 0.5] if classes == 3 else [0.0])
+    model = GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=0).fit(x, y)
+    judged = Judged.of(model)
+    assert judged.ensemble is not None
+    h = judged.outputs(torch.from_numpy(x))
+    assert h.shape == (120, classes)
+    np.testing.assert_allclose(torch.softmax(h, 1), model.predict_proba(x), atol=1e-7)
+    if classes == 2:
+        torch.testing.assert_close(h.sum(1), torch.zeros(120, dtype=torch.float64))  # centred
+
+
+def test_a_function_gives_more_than_probabilities_unless_it_says_so():
+    judged = Judged.of(lambda x: x[:, :1])
+    assert not judged.only_probabilities
+    assert not judged.is_classifier
+
+
+def test_rounding_that_depends_on_the_place_in_the_batch_is_no_randomness():
+    def noisy(x, size):
+        h = x[:, :1].clone()
+        h[0] += size
+        return h
+
+    x = torch.linspace(-1, 1, 50, dtype=torch.float64)[:, None]
+    Judged.of(lambda x: noisy(x, 3e-5)).check_function(x)  # of a spread of 1
+    with pytest.raises(ValueError, match="other answers when asked again"):
+        Judged.of(lambda x: noisy(x, 3e-4)).check_function(x)
+
+
 def test_a_filler_of_gaps_inside_a_pipeline_leaves_people_as_they_are():
     frame = pd.DataFrame({"age": [20.0, 40.0, np.nan, 30.0], "pay": [1.0, 5.0, 3.0, 9.0]})
     model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(frame, [0, 1, 1, 0])

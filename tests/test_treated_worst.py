@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from evenhand.audit import audit
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.treated_worst import decimals, towards
+from evenhand.treated_worst import Worst, decimals, towards
 
 
 def test_whole_numbers_towards_the_original():
@@ -111,3 +111,26 @@ def test_of_many_the_most_different_are_kept_chunk_by_chunk():
     expected = np.argsort(-farthest)[:3]
     assert found.rows.tolist() == expected.tolist()
     assert found.pairs()["d_Y"].tolist() == pytest.approx(farthest[expected] ** 2, rel=1e-6)
+
+
+def test_numbers_go_a_share_of_their_way():
+    """From 10 to 20 half the way is 15, from 1.0 to 2.0 it is 1.5; a column of whole numbers stays one."""
+    worst = Worst(1, judged=None, attack=None, eps=0.1)
+    before = pd.DataFrame({"age": [10.0, 40.0], "rate": [1.25, 3.0]})
+    after = pd.DataFrame({"age": [20.0, 35.0], "rate": [2.25, 3.0]})
+    point, original, shown = worst._possible(torch.tensor(after.to_numpy().tolist()), before.copy(), after, None, 0.5)
+    assert original.equals(before)
+    assert shown["age"].tolist() == [15.0, 38.0]  # 37.5, no further from 40
+    assert shown["rate"].tolist() == [1.75, 3.0]
+    assert point.tolist() == shown.to_numpy().tolist()
+
+
+def test_nobody_who_is_treated_the_same_is_shown():
+    """A model that does not look at the column that may change: nobody similar differs."""
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    metric = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
+    found = audit(torch.nn.Linear(2, 1).double().requires_grad_(False), x, metric, eps=0.01, bounds=(-5.0, 5.0))
+    assert (found.pairs(5)["d_Y"] > 0).all()
+    blind = torch.nn.Linear(2, 1).double()
+    torch.nn.init.zeros_(blind.weight)
+    assert len(audit(blind, x, metric, eps=0.01, bounds=(-5.0, 5.0)).pairs(5)) == 0

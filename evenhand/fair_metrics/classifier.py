@@ -124,7 +124,7 @@ def _target(name: str, given: Any, n: int) -> np.ndarray:
     target = np.asarray(given)
     if target.shape != (n,):
         raise ValueError(f"sensitive attribute {name!r} must have one value per row, ({n},); got {target.shape}")
-    missing = np.array([v is None or v != v for v in target.tolist()])
+    missing = np.array([v is None or (v != v) is not False for v in target.tolist()])  # pd.NA is not even unlike itself
     if missing.any():
         rows = np.flatnonzero(missing)
         raise ValueError(
@@ -142,7 +142,9 @@ def _fit(
     used = [i for i in range(values.shape[1]) if i not in set(left_out)]
     distinct = np.unique(target)
     if len(distinct) < 2:
-        raise ValueError(f"sensitive attribute {name!r} has the single value {distinct[0]!r}: nothing to predict")
+        raise ValueError(
+            f"sensitive attribute {name!r} has the single value {distinct.tolist()[0]!r}: nothing to predict"
+        )
     if not used:
         raise ValueError(f"no column is left to predict {name!r} from")
     numeric = np.issubdtype(target.dtype, np.floating) and (
@@ -210,7 +212,7 @@ def _fit_chunks(chunks: Iterable[Any], first: Any, name: Column, l2: float, max_
 
     seen = np.unique(np.concatenate([np.unique(target) for _, target in pieces()]))
     if len(seen) < 2:
-        raise ValueError(f"sensitive attribute {name!r} has the single value {seen[0]!r}: nothing to predict")
+        raise ValueError(f"sensitive attribute {name!r} has one value only: {seen.tolist()}")
     if len(seen) > 50:
         raise ValueError(f"sensitive attribute {name!r} has {len(seen)} values; streaming predicts categories only")
     weights, passes = _newton(pieces, seen, len(used), l2, max_passes)

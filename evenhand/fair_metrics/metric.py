@@ -272,7 +272,7 @@ def _null_space_and_factor(sigma: Tensor, rank_tolerance: float) -> tuple[Tensor
 
 def _matrix(values: Array, name: str) -> Tensor:
     matrix = torch.as_tensor(
-        values if isinstance(values, Tensor | np.ndarray | list | tuple) else np.asarray(values)
+        values if isinstance(values, Tensor | np.ndarray | list | tuple) else np.array(values)
     ).detach()  # lists become float32, arrays keep their dtype
     if not matrix.is_floating_point():
         matrix = matrix.to(torch.float32)

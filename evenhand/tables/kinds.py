@@ -90,6 +90,8 @@ def infer(
     if pd.api.types.is_bool_dtype(present):  # yes, no, or not known
         return Column(name, "category", missing)
     if pd.api.types.is_numeric_dtype(values):
+        if bool((present.astype(np.float64).abs() > LARGEST).all()):
+            return Column(name, "dropped", f"every value is infinite or beyond {LARGEST:g}; give it in a larger unit")
         if (sensitive and distinct <= 10) or _coded(present, name, distinct):
             return Column(name, "category", _of_many(distinct, missing))
         found = None if trusted else _numbered(present, name, distinct, len(values))

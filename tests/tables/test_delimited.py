@@ -77,3 +77,5 @@ def test_none_is_a_word_among_words_and_missing_among_numbers(tmp_path):
     assert frame["years"].isna().tolist() == [True, False, False]
     assert frame["years"].iloc[1] == 7
     assert frame["code"].tolist() == ["none", "01", "02"]
+    path.write_text("grade,x\nnone,1\n7,2\nA,3\n")
+    assert read_delimited(path)[0]["grade"].tolist() == ["none", "7", "A"]  # some numbers do not make it one

@@ -162,3 +162,48 @@ def test_durations_are_days():
     days = pd.Series(pd.to_timedelta(RNG.integers(0, 90, N) * 12, unit="h"))
     assert (kind(days).kind, kind(days).note) == ("number", "a duration, in days")
     np.testing.assert_allclose(numbers_of(days, "d"), days.dt.total_seconds() / 86_400)
+
+
+def test_long_phrases_of_few_kinds_are_categories_and_free_text_is_not():
+    phrases = ["works for the state or a town", "works for a company of his own", "has never worked for any pay yet"]
+    assert kind([phrases[i % 3] for i in range(N)]).kind == "category"
+    free = kind([f"{phrases[i % 3]} number {i // 2}" for i in range(N)])
+    assert (free.kind, free.note) == ("dropped", "free text")
+
+
+def test_codes_are_whole_numbers():
+    whole = RNG.integers(1, 9, N).astype(float)
+    assert kind(whole, "zip code").kind == "category"
+    assert kind(np.where(np.arange(N) == 0, 1.5, whole), "zip code").kind == "number"
+
+
+def test_names_from_eleven_on_are_names_of_people():
+    assert kind([LAST[i % 10] for i in range(N)], "surname").kind == "category"
+    assert kind([LAST[i % 11] for i in range(N)], "surname").note == "names of people"
+
+
+def test_amounts_of_a_sensitive_column_are_groups():
+    bands = ["$1,000", "$2,000", "$3,000"]
+    assert kind([bands[i % 3] for i in range(N)]).kind == "number"
+    assert kind([bands[i % 3] for i in range(N)], sensitive=True).kind == "category"
+
+
+def test_a_column_beyond_all_numbers_is_left_out():
+    left = kind(np.linspace(1e40, 2e40, N))
+    assert left.kind == "dropped"
+    assert "larger unit" in left.note
+    assert kind([np.inf, *range(N)]).kind == "number"
+
+
+def test_where_the_lines_are_drawn():
+    """Between codes and identifiers, groups and quantities, hotlines and telephones, words and sentences."""
+    assert kind(np.arange(N) * 7 % 1009, "zip code").kind != "category"  # each row its own: no code of many
+    assert kind(np.arange(N) % 10, sensitive=True).kind == "category"
+    assert kind(np.arange(N) % 11, sensitive=True).kind == "number"
+    hotlines = ["+49 30 1234567", "+49 30 7654321", "+49 40 1111111"]
+    assert kind([hotlines[i % 3] for i in range(N)]).kind == "category"
+    assert kind([f"+49 30 {1234567 + 911 * i}" for i in range(N)]).note == "telephone numbers"
+    assert kind([f"he said so once {i}" for i in range(N)]).note != "free text"
+    assert kind([f"he said so just once {i}" for i in range(N)]).note == "free text"  # six words
+    assert kind([["0123", "1234", "5678"][i % 3] for i in range(N)]).kind == "category"  # one zero in front is enough
+    assert kind([["123", "1234", "5678"][i % 3] for i in range(N)]).kind == "number"

@@ -212,3 +212,9 @@ def test_leading_zeros_are_kept(tmp_path):
     assert frame["code"].isna().tolist() == [False, False, True]
     assert frame["share"].tolist() == [0.5, 0.25, 1.0]
     assert frame["zero"].tolist() == [0, 10, 0]
+
+
+def test_the_index_of_a_parquet_file_is_no_column(tmp_path):
+    people = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}, index=pd.Index([7, 9], name="id"))
+    people.to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").columns.tolist() == ["a", "b"]

@@ -195,3 +195,12 @@ def test_a_target_of_money_is_a_quantity():
     again = Schema.from_json(Schema.infer(table().assign(pay=frame["y"]), "y", ["sex"]).to_json())
     assert next(c.decimal for c in again.columns if c.name == "pay") == "."
     assert again.apply(table().assign(pay="$2,500"))["pay"].tolist() == [2500.0] * 300
+
+
+def test_names_of_a_kind():
+    schema = Schema.infer(table(), "y", ["sex"])
+    assert set(schema.names("number")) == {column.name for column in schema.used if column.kind == "number"}
+    assert {"age", "score"} <= set(schema.names("number"))
+    assert "town" in schema.names("category")
+    assert "age" not in schema.names("category")
+    assert "sex" not in schema.names("binary")  # judges, and is no feature
