@@ -75,8 +75,8 @@ def test_every_text_marks_a_site(marked):
     assert SITE.search(marked)
 
 
-@pytest.mark.parametrize("name", ["more_biographies.txt", "odd_biographies.txt"])
-def test_more_biographies_with_the_names_that_are_found_in_them(name):
+@pytest.mark.parametrize(("name", "allowed"), [("more_biographies.txt", 6), ("odd_biographies.txt", 1)])
+def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed):
     """{Karen|@}: any name of the other gender, the same one in the whole text. The odd ones are in capitals, of two
     people, about works and characters, with an object before a noun, and so on."""
     marked = (HERE / name).read_text(encoding="utf-8").splitlines()
@@ -94,11 +94,11 @@ def test_more_biographies_with_the_names_that_are_found_in_them(name):
             print(each, errors)
         wrong += len(errors)
     assert sites > 200
-    assert wrong / sites < 0.03, f"{wrong} of {sites} sites"
+    assert wrong <= allowed < 0.03 * sites, f"{wrong} of {sites} sites"
 
 
-@pytest.mark.parametrize("name", ["more_comments.txt", "odd_comments.txt"])
-def test_more_comments_under_identity_tokens(name):
+@pytest.mark.parametrize(("name", "allowed"), [("more_comments.txt", 5), ("odd_comments.txt", 0)])
+def test_more_comments_under_identity_tokens(name, allowed):
     """{gay}: swapped; every other token is left."""
     swap = TokenSwap(identity_tokens())
     wrong, sites = 0, 0
@@ -112,4 +112,4 @@ def test_more_comments_under_identity_tokens(name):
         wrong += errors
         sites += len(found)
     assert sites > 180
-    assert wrong / sites < 0.03, f"{wrong} of {sites} sites"
+    assert wrong <= allowed < 0.03 * sites, f"{wrong} of {sites} sites"
