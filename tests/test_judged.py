@@ -217,9 +217,10 @@ def test_rounding_that_depends_on_the_place_in_the_batch_is_no_randomness():
         return h
 
     x = torch.linspace(-1, 1, 50, dtype=torch.float64)[:, None]
-    Judged.of(lambda x: noisy(x, 3e-5)).check_function(x)  # of a spread of 1
-    with pytest.raises(ValueError, match="other answers when asked again"):
-        Judged.of(lambda x: noisy(x, 3e-4)).check_function(x)
+    for unit in (1e-3, 1.0, 1e3):
+        Judged.of(lambda x, unit=unit: noisy(unit * x, 3e-5 * unit)).check_function(x)
+        with pytest.raises(ValueError, match="other answers when asked again"):
+            Judged.of(lambda x, unit=unit: noisy(unit * x, 3e-4 * unit)).check_function(x)
 
 
 def test_a_filler_of_gaps_inside_a_pipeline_leaves_people_as_they_are():
@@ -228,3 +229,19 @@ def test_a_filler_of_gaps_inside_a_pipeline_leaves_people_as_they_are():
     judged = Judged.of(model)
     back = judged.decode(judged.encode(frame).numpy(), frame)
     np.testing.assert_allclose(back, [[20.0, 1.0], [40.0, 5.0], [30.0, 3.0], [30.0, 9.0]])
+
+
+def test_margins_of_two_classes_become_two_logits():
+    from sklearn.svm import SVC
+
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = SVC().fit(x, x[:, 0] * x[:, 1] > 0)
+    margin = torch.from_numpy(model.decision_function(x))
+    torch.testing.assert_close(Judged.of(model).outputs(torch.from_numpy(x)), torch.stack([-margin, margin], 1) / 2)
+
+
+def test_rows_that_are_not_finite_are_counted_each_once():
+    x = np.zeros((5, 2))
+    x[1, 0] = x[3, 0] = x[3, 1] = np.nan
+    with pytest.raises(ValueError, match="2 of 5 rows hold NaN or infinity"):
+        Judged.of(lambda x: x).encode(x)
