@@ -1,7 +1,7 @@
 """A partition of Dom that all people share: far from a person the network is bounded piece by piece, once for all.
 
 A piece is a box, cut further by the signs of some ReLUs (halfspaces); on it the network lies between two linear
-functions. XX"""
+functions."""
 
 from __future__ import annotations
 

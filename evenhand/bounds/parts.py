@@ -54,7 +54,8 @@ class SeparablePart:
             paid = self.weight > 0
             length = (a[..., paid].square() / self.weight[paid]).sum(-1).sqrt()
             radius = self.outer[:, None]
-            alone = torch.where(torch.isfinite(radius), length / (2 * radius), torch.zeros_like(radius))
+            some = (radius > 0) & torch.isfinite(radius)  # of no length at all where nothing costs anything
+            alone = torch.where(some, length / (2 * radius), torch.zeros_like(radius))
             for multiple in MULTIPLES:
                 mu = multiple * alone
                 value = self._columns(a, mu) + mu * radius.nan_to_num(posinf=0.0).square()

@@ -66,3 +66,17 @@ def test_no_point_of_a_freed_domain_is_above_the_bound_of_a_net():
     d_y = (h[:, None] - h_tried[None]).square().mean(-1)
     d_x = metric.pairwise(x, tried)
     assert float((d_y - found.lam * d_x).amax(1).mean() + found.lam * EPS) <= found.r_high
+
+
+def test_where_nothing_costs_anything_everybody_is_similar():
+    """R(h) is then the mean over people of the largest d_Y to anybody in Dom, whatever eps is."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1)).double()
+    x = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    found = certify(model, x[:40], FairMetric(sigma=torch.zeros(2, 2)), 0.01, (-1.0, 1.0), x[40:])
+    line = torch.linspace(-1, 1, 201, dtype=torch.float64)
+    with torch.no_grad():
+        everywhere, own = model(torch.cartesian_prod(line, line)), model(torch.tensor(x[:40]))
+    truth = float(torch.maximum((everywhere.max() - own) ** 2, (own - everywhere.min()) ** 2).mean())
+    assert 0.98 * truth <= found.r_low <= 1.001 * truth
+    assert 0.999 * truth <= found.r_high <= 1.1 * truth
