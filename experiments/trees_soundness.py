@@ -68,6 +68,9 @@ def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int)
     own, witnesses = x[:people].numpy(), [found.witness.numpy()]
     for radius in (0.3 * EPS, EPS, 4 * EPS, 16 * EPS):  # what is reached near by, whatever lam the bound was built for
         witnesses.append(worst_case(ensemble, bound.people, own, radius=radius, scale=0.25, boxes=500).witness)
+    for share in (0.95, 0.85, 0.7, 0.5):  # and far away, where lam is too small to keep people from going there
+        far = worst_case(ensemble, bound.people, own, lam=share * bound.lam, scale=0.25, boxes=500)
+        witnesses.append(far.witness)
     reached_y = [0.25 * ((ensemble(witness) - ensemble(own)) ** 2).sum(1) for witness in witnesses]
     reached_x = [geometry.d_x(torch.from_numpy(witness - own)).numpy() for witness in witnesses]
     pool = Pool()

@@ -29,6 +29,7 @@ from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 DUAL_SIZE = 3000  # columns and ReLUs: beyond this the quadratic dual takes too long
 EASY_SIZE, FULL_SIZE = 300, 1100  # beyond these it is tuned in fewer steps, which cost as the cube of the size
 FEWEST_STEPS = 20
+RANGE_STEPS = 600
 RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
@@ -342,7 +343,7 @@ class _Ranges:
     """What r_lam of nobody in Dom exceeds, at a lam."""
 
     def __init__(self, problem: Problem, eps: float, steps: int) -> None:
-        self.problem, self.eps, self.steps = problem, eps, steps
+        self.problem, self.eps, self.steps = problem, eps, min(3 * steps, RANGE_STEPS)
         self.ceiling = output_range(problem)
         self.joint, self.start, self.hull = self.ceiling, None, unpinned(problem)
         self.known: dict[float, float] = {}
@@ -350,7 +351,7 @@ class _Ranges:
         size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
         self.small, self.tiny = size <= RANGE_SIZE, size <= REFINED_SIZE
         if size <= DUAL_SIZE:
-            steps = steps if self.small else _affordable(steps, size)
+            steps = self.steps if self.small else _affordable(steps, size)
             try:
                 joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
@@ -369,7 +370,8 @@ class _Ranges:
     def prices(self, lowest: float, stated: Callable[[tuple[float, float]], float]) -> list[tuple[float, float]]:
         """Some (lam, b) with lam >= lowest and r_lam <= b everywhere, more of them about the one that is ``stated``
         smallest."""
-        found = [(lowest * c, self.largest(lowest * c)) for c in CONFIDENT]
+        lams = [lowest * c for c in CONFIDENT] + [max(lowest, self.steep.best_lam(self.eps))]
+        found = [(lam, self.largest(lam)) for lam in lams]
         for _ in range(REFINED if self.tiny else 0):
             found.sort()
             best = min(range(len(found)), key=lambda i: stated(found[i]))

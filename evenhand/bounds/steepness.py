@@ -41,6 +41,11 @@ class Steepness:
         rho = min(until, self.steep * self.jump / over) if over > 0 else until
         return min(self.ceiling, SAFE * ((self.jump + self.steep * rho) ** 2 - lam * rho**2))
 
+    def best_lam(self, eps: float) -> float:
+        """Where lam * eps + largest(lam) is smallest, as far as (jump + steep rho)^2 decides; a little more where that
+        is the end of what is infinite."""
+        return self.steep**2 * SAFE + (self.steep * self.jump / eps**0.5 if eps > 0 else 0.0)
+
 
 @torch.no_grad()
 def steepness(problem: Problem, ceiling: float) -> Steepness:

@@ -23,7 +23,7 @@ from evenhand.bounds.quadratic_dual import (
 from evenhand.bounds.solver import NotPositiveDefinite, Solver, penalty, verified_smallest_eigenvalue
 
 WORTH, PATIENCE = 0.005, 20  # less of a gain than this share in so many steps (or a tenth): the pace is halved
-SLOWEST, SHORTEST = 1 / 40, 60  # of the first pace; steps for which another round is worth it
+SLOWEST, SLOWER, SHORTEST = 1 / 40, 1 / 200, 60  # of the first pace; steps for which another round is worth it
 BARRIER, STRONG_BARRIER = 0.2, 1.0  # a strong one is slower and hardly ever stuck
 FINER, LOOK = 80, 20  # steps during which the cells are cut finer, every so many of them
 MOST_CELLS = 12  # of a person, on average, that are still cut
@@ -79,9 +79,8 @@ def uniform_bound(
     first = start if start is not None else start_multipliers(problem)
     if lam is not None:
         first = _with_lam(problem, first, lam)
-    m = descend(
-        problem, objective, first, steps, lr=0.5, fixed_lam=lam is not None, barrier_weight=STRONG_BARRIER
-    ).multipliers
+    fixed = lam is not None
+    m = descend(problem, objective, first, steps, 0.5, fixed, barrier_weight=STRONG_BARRIER, slowest=SLOWER).multipliers
     for _ in range(20):
         s = curvature(problem, m)
         try:
@@ -103,6 +102,7 @@ def descend(
     progress: Callable[[str], None] | None = None,
     again: Callable[[Multipliers], None] | None = None,
     barrier_weight: float = BARRIER,
+    slowest: float = SLOWEST,
 ) -> Tuned:
     """Adam on the logarithms of the multipliers, inside S > 0.
 
@@ -132,7 +132,7 @@ def descend(
         if idle >= patience:
             pace, idle = pace / 2, 0
             _set(log, best_log)
-            if pace < SLOWEST * lr:
+            if pace < slowest * lr:
                 if best > (1 - WORTH) * first or steps - step < SHORTEST:
                     break
                 pace = lr / 4

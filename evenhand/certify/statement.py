@@ -120,7 +120,8 @@ class Statement:
     def bracket(self) -> tuple[float, float]:
         """R(h) of the people themselves, from both sides."""
         _, _, read, _, bound, _, lams = self.prepared
-        low, high = self.pool.minimise(self.eps).value, read.up(bound.lam * self.eps + self.above.mean)
+        low = self.pool.minimise(self.eps).value
+        high = read.up(min(bound.lam * self.eps + self.above.mean, bound.everywhere))
         check_order(low, high)
         if isinstance(self.pool, Pool) and isinstance(bound, Priced) and read.g is None:  # squares are what d_Y is
             with contextlib.suppress(KeyboardInterrupt):

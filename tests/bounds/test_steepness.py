@@ -68,3 +68,12 @@ def test_the_largest_of_the_formula():
             curve = (jump + steep * rho).square().clamp(max=ceiling) - lam * rho.square()
             best = float(curve[rho <= reach].max())
             assert best - 1e-9 <= known.largest(lam) <= best + 1e-3
+
+
+@pytest.mark.parametrize(("jump", "steep"), [(0.0, 2.0), (0.3, 2.0), (1.0, 0.5)])
+def test_its_own_best_lam(jump, steep):
+    """lam * eps + J^2 lam / (lam - L^2) is smallest where it is (J + L sqrt(eps))^2."""
+    eps = 0.01
+    steepness = Steepness(jump, steep, ceiling=1e6, reach=1e6)
+    lam = steepness.best_lam(eps)
+    assert lam * eps + steepness.largest(lam) == pytest.approx((jump + steep * eps**0.5) ** 2, rel=1e-6)

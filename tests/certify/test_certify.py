@@ -45,7 +45,8 @@ def test_a_linear_model_is_certified_almost_exactly(linear_certificate):
     assert cert.r_low <= truth + 1e-9 <= cert.r_high + 2e-9
     assert cert.gap <= 1.05
     assert cert.lower <= population <= cert.upper
-    assert cert.delta_everywhere >= (2 * A + C * EPS**0.5) ** 2  # the worst place, x_0 = 1
+    worst = (2 * A + C * EPS**0.5) ** 2  # at x_0 = 1; the weights are float32
+    assert worst * (1 - 1e-7) <= cert.delta_everywhere <= 1.01 * worst
     assert cert.lower <= cert.r_high
     assert cert.r_high <= cert.upper
 
