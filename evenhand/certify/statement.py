@@ -33,6 +33,7 @@ from evenhand.search.within import Similar, within
 ANOTHER_LAM = 0.02  # a lam at which what was found is lower by this share is worth another pass
 LOOSE = 1.5  # times what was found: some bounds are loose then
 STEP_UP, MOST_STEPS, FURTHER = 1.2, 20, 1.1
+AGAIN = 3  # times everybody: who is looked at again at larger lam, which takes long for large networks
 FEW_LOSE = 0.1  # of lam*eps: bounds nearer than this to what was found gain nothing
 MOVES_FROM = 128  # tuning people on whom the move of the lower bound is chosen
 Progress = bool | Callable[[str], None]
@@ -146,10 +147,12 @@ class Statement:
                 say(self.progress, f"once more at lam = {lam:.4g}, which suits these people; Ctrl-C leaves it out")
                 best = min(best, lam * eps + float(bounds_at(lam, torch.ones(len(x), dtype=torch.bool)).mean()))
             return best
+        again = 0
         for step in range(1, MOST_STEPS):  # the bounds of a few are loose, and nobody's rises with lam
             lam = bound.lam * STEP_UP**step
             who = rbar > torch.from_numpy(pool.gains(lam)) + FEW_LOSE * lam * eps
-            if lam * eps >= best or not bool(who.any()):
+            again += int(who.sum())
+            if lam * eps >= best or not bool(who.any()) or again > AGAIN * len(x):
                 break
             say(self.progress, f"{int(who.sum())} individuals once more at lam = {lam:.4g}; Ctrl-C leaves it out")
             rbar[who] = torch.minimum(rbar[who], bounds_at(lam, who))
