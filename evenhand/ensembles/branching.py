@@ -209,18 +209,7 @@ def search(
                 price = _nearest(x, lo, hi, block, blocks, sigma, step, 8, near, slope) * (1 - SLACK)
                 if price > radius:
                     continue
-                range_of_trees(
-                    lo,
-                    hi,
-                    trees,
-                    base,
-                    low_out,
-                    high_out,
-                    spread,
-                    pull,
-                    fall,
-                    rise,
-                )
+                range_of_trees(lo, hi, trees, base, low_out, high_out, spread, pull, fall, rise)
                 gain = 0.0
                 for k in range(outputs):
                     up, down = high_out[k] - at_x[k], low_out[k] - at_x[k]

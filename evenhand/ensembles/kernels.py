@@ -65,18 +65,7 @@ def evaluate(x, trees, missing_left, total):
 
 
 @compiled
-def range_of_trees(
-    lo,
-    hi,
-    trees,
-    base,
-    low_out,
-    high_out,
-    spread,
-    pull,
-    fall,
-    rise,
-):
+def range_of_trees(lo, hi, trees, base, low_out, high_out, spread, pull, fall, rise):
     """Smallest and largest value of each output over the box, trees apart; for each column how much its open splits
     matter (``spread``), with the mean place of them (``pull``); and bounds of each output's partial derivatives from
     the soft splits, ``fall`` <= dh_k/dx_j <= ``rise``, (K, d, bins): bin b speaks of that part of column j's side of
