@@ -151,8 +151,10 @@ class Statement:
         for step in range(1, MOST_STEPS):  # the bounds of a few are loose, and nobody's rises with lam
             lam = bound.lam * STEP_UP**step
             who = rbar > torch.from_numpy(pool.gains(lam)) + FEW_LOSE * lam * eps
+            if lam * eps >= best or not bool(who.any()):
+                break
             again += int(who.sum())
-            if lam * eps >= best or not bool(who.any()) or again > AGAIN * len(x):
+            if again > AGAIN * len(x):
                 break
             say(self.progress, f"{int(who.sum())} individuals once more at lam = {lam:.4g}; Ctrl-C leaves it out")
             rbar[who] = torch.minimum(rbar[who], bounds_at(lam, who))
