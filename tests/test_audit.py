@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from certify.models import METRIC, A, C, linear_model, people
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -22,21 +23,6 @@ from evenhand.output_distances import mean_squared_logits, squared_error, total_
 from evenhand.search import CandidateSearch
 from evenhand.search.thorough import leaner, plan
 from evenhand.variations import Variations
-
-A, C = 0.7, 0.5
-METRIC = FairMetric(torch.tensor([[1.0], [0.0]], dtype=torch.float64))
-
-
-def linear_model():
-    model = nn.Linear(2, 1, bias=False).double()
-    with torch.no_grad():
-        model.weight.copy_(torch.tensor([[A, C]]))
-    return model
-
-
-def people(n, seed=0):
-    rng = np.random.default_rng(seed)
-    return np.column_stack([rng.uniform(-1, 1, n), rng.uniform(-3, 3, n)])
 
 
 def exact(x, eps):

@@ -7,7 +7,7 @@ from bounds.nets import random_points, random_problem
 from evenhand.bounds.branch import bracket
 from evenhand.bounds.quadratic_dual import curvature, make_rows, start_multipliers
 from evenhand.bounds.solver import Solver, penalty
-from evenhand.bounds.tuning import differentiable_value, tune, uniform_bound, unpinned
+from evenhand.bounds.tuning import descend, differentiable_value, tune, uniform_bound, unpinned
 
 
 def test_tuning_tightens_and_keeps_s_positive_definite():
@@ -70,3 +70,19 @@ def test_a_descent_that_gains_nothing_ends_before_its_steps_do():
     seen = []
     tune(problem, random_points(problem, 10, 0), 0.05, steps=5000, progress=seen.append)
     assert 3 < len(seen) < 100  # a line every 20 steps
+
+
+def test_a_descent_that_is_stuck_goes_back_to_the_best_multipliers():
+    problem = random_problem((4, 6, 2), seed=2)
+    width = (problem.zeta_high - problem.zeta_low).square()
+    seen = []
+
+    def objective(m, root, step):
+        value = m.lam * 0.05 + (m.gam * width).sum() + m.th.sum()
+        seen.append((float(m.lam.detach()), float(value.detach())))
+        return value
+
+    descend(problem, objective, start_multipliers(problem), 300, 0.5)
+    values = [value for _, value in seen]
+    assert values.count(min(values)) > 2  # at every pace it begins there
+    assert len({lam for lam, value in seen if value == min(values)}) == 1
