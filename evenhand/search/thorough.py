@@ -17,12 +17,14 @@ from evenhand.search.attack import EFFORT, Attack
 from evenhand.search.climbs import along_free, climb, jump, worth
 from evenhand.search.roaming import roam
 from evenhand.search.starts import starts
+from evenhand.search.straight import straight
 from evenhand.search.sweeps import sweep
 
 __all__ = ["Attack", "candidates", "leaner", "plan"]
 
 NUMBERS_AT_ONCE = 2**24  # of candidates: how many people are searched together
 PLANNED_ON = 64  # tuning rows
+TANGENTS = 6  # of a way by long steps
 ROAMS_FROM = 4.0  # effort at which far places are climbed from as well
 LESS = (0.5, 1.0, 2.0, 4.0, 16.0)  # efforts, least first
 ALMOST = 0.99
@@ -176,6 +178,8 @@ def _search(attack: Attack, x: Tensor, eps: float, lams: list[float]) -> _Found:
         found.add(_through_hull(attack, found, lam, steps))
     if attack.effort >= ROAMS_FROM and attack.differentiable and lam < torch.inf:
         found.add(roam(attack, x, h_x, lam))
+    if attack.differentiable and len(attack.continuous) and lam < torch.inf:
+        found.add(_by_tangents(attack, found, lam))
     found.add(_uphill(attack, found, found.best(lam, 3), lam, 2 * steps))
     found.add(_uphill(attack, found, found.best(lam, 1), lam, 3 * steps))
     for price in lams[:-1]:
@@ -211,6 +215,15 @@ def _walk(attack: Attack, x: Tensor, h_x: Tensor, flat: Tensor, lam: float, step
     if lam == torch.inf:
         return along_free(attack, h_x, flat, steps)
     return climb(attack, x, h_x, flat, lam, steps)
+
+
+def _by_tangents(attack: Attack, found: _Found, lam: float) -> Tensor:
+    """From the best points by long steps, which pay where many columns are at an end of their range."""
+    start = found.best(lam, _each(attack) + 2)
+    n, m, d = start.shape
+    x, h_x = found.x.repeat_interleave(m, 0), found.h_x.repeat_interleave(m, 0)
+    there = straight(attack, x, h_x, start.reshape(n * m, d), lam, TANGENTS)
+    return attack.geometry.box.round(there).reshape(n, m, d)
 
 
 def _through_hull(attack: Attack, found: _Found, lam: float, steps: int) -> Tensor:
