@@ -28,12 +28,11 @@ def bracket(
     """Each person on their own: what comes out for a row depends on that row only (and on the multipliers). Of a large
     network so many cells are worked on as ``WORK`` allows, those with the largest bounds first."""
     problem = solver.problem
-    size = solver.s.shape[0]
     most = max(2, WORK // (iterations * solver.multiplications))
     large = solver.large and problem.k > 0
     first = cells if cells is not None else [min(2, each) if large else each for each in default_cells(problem)]
     rounds = rounds + DEEPER if large else rounds
-    chunk = min(chunk, max(1, NUMBERS // (size * min(2**rounds, 2 * most))))
+    chunk = min(chunk, max(1, NUMBERS // (solver.size * min(2**rounds, 2 * most))))
     parts = [x[i : i + chunk] for i in range(0, max(len(x), 1), chunk)]
     return Bracket.join([_bracket(solver, part, first, rounds, iterations, tolerance, most) for part in parts])
 

@@ -31,7 +31,8 @@ def linear_bounds(layers: list[Layer], part: Part, x: Tensor) -> Linear:
     if len(layers) == 1:
         wide = shared.expand(len(x), -1, -1)
         return Linear(wide, start, wide, start)
-    bounds = [(start - part.upper(-shared), start + part.upper(shared))]
+    low = start - part.upper(-shared)
+    bounds = [(low, torch.maximum(low, start + part.upper(shared)))]  # of a part that holds nobody any will do
     for last in range(1, len(layers)):
         eye = torch.eye(layers[last].bias.shape[0], dtype=torch.float64)[None]
         above, ceiling = _backward(layers, last, eye, bounds, start)

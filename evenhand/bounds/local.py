@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from evenhand.bounds.fibre import fibre_of
 from evenhand.bounds.partition import Pieces, by_signs, split, whole
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.refinement import Refinement, Views
@@ -100,7 +101,7 @@ _KEPT: WeakKeyDictionary[Problem, dict[bytes, Shells]] = WeakKeyDictionary()
 
 def _shells(problem: Problem, x: Tensor) -> Shells:
     """The shells of these people: the last groups asked for are kept, for they are asked for again at other lam."""
-    if not can_be_cut(problem):
+    if not can_be_cut(problem) and fibre_of(problem) is None:
         return Shells(problem, x)  # wide ones take much room
     kept, key = _KEPT.setdefault(problem, {}), x.numpy().tobytes()
     found = kept.pop(key, None) or Shells(problem, x)

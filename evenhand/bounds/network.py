@@ -17,6 +17,8 @@ from torch import Tensor
 from evenhand.bounds.bound import Bracket
 from evenhand.bounds.branch import bracket
 from evenhand.bounds.crown import output_change, output_range
+from evenhand.bounds.factors import LinAlgError, effective_size
+from evenhand.bounds.fibre import fibre_of
 from evenhand.bounds.layers import Layer, forward
 from evenhand.bounds.local import FIRST_WORK, MOST_WORK, PEOPLE, Local, can_be_cut, cut, shells_lam
 from evenhand.bounds.normal import Normal, normalised
@@ -33,6 +35,7 @@ RANGE_STEPS = 600
 RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
+CLOSE_WIDE = 2.0  # the same for a wide network, where the others take long
 FAR = 1.5  # beyond so many times more tuning people are looked at
 TRIED, TRIED_AGAIN = 32, 64  # tuning people on whom a lam is tried, and the chosen one once more; others are cut for
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
@@ -44,8 +47,6 @@ REFINED_SIZE, REFINED = 300, 2  # up to here more lam are tried, in so many roun
 CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
 
 Say = Callable[[str], None]
-
-LinAlgError: type[RuntimeError] = torch.linalg.LinAlgError  # type: ignore[attr-defined]  # torch does not export it
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,10 @@ def bound_network(
 
     lowest = lam_at_least / square if lam_at_least else None
     chooser = _Chooser(normal, x, eps, lowest, known, progress)
-    local = chooser.try_local() if can_be_cut(normal.problem) else None
+    wide = fibre_of(normal.problem) is not None
+    local = chooser.try_local() if can_be_cut(normal.problem) else (chooser.try_shells() if wide else None)
     dual = None
-    if local is None or not chooser.close():
+    if local is None or not chooser.close(CLOSE_WIDE if wide else CLOSE):
         dual = _tuned_dual(normal, x[:tune_rows], eps, steps, start, progress)
         local = chooser.try_dual(dual, local)
     ranges = _Ranges(normal.problem, eps, steps)
@@ -187,7 +189,7 @@ def _tuned_dual(
     size = len(problem.free) + sum(problem.widths)
     if size > DUAL_SIZE:
         return None
-    steps = _affordable(steps, size)
+    steps = _affordable(steps, effective_size(problem))
     try:
         tuned = tune(problem, x, max(eps, 1e-9), steps=steps, progress=progress)
         if start is not None and bool((normal.unit == 1).all()) and len(start.eta) == len(normal.neurons):
@@ -254,6 +256,12 @@ class _Chooser:
             return local
         return self._downwards(local, self._best_as_it_is(local, lowest), lowest)
 
+    def try_shells(self) -> Local:
+        local, lowest = Local(self.problem, None), self.lowest or 1e-3
+        lam = shells_lam(self.problem, self.x, self.eps, lowest)
+        self._upwards(local, max(lam / STEPS_UP[3], lowest))
+        return local
+
     def _cut(self, lam: float, work: int, start: Local | None = None) -> Local:
         pieces = None if start is None else start.pieces
         others = slice(TRIED_AGAIN, TRIED_AGAIN + PEOPLE) if len(self.x) >= TRIED_AGAIN + FEW else slice(PEOPLE)
@@ -268,11 +276,8 @@ class _Chooser:
         """The dual alone and with the local bound; where neither is to be had, shells alone."""
         pieces = local
         if local is None:
-            local = Local(self.problem, None)
-            if dual is None:  # shells alone are slower than the dual and seldom tighter
-                lowest = self.lowest or 1e-3
-                lam = shells_lam(self.problem, self.x, self.eps, lowest)
-                self._upwards(local, max(lam / STEPS_UP[3], lowest))
+            # shells alone are slower than the dual and seldom tighter
+            local = Local(self.problem, None) if dual is not None else self.try_shells()
         for factor in (1.0, 1.1, 1.4) if dual is not None else ():
             assert dual is not None
             solver = Solver(self.problem, Multipliers(dual.m.lam * factor, dual.m.eta, dual.m.gam, dual.m.th))
@@ -351,7 +356,7 @@ class _Ranges:
         size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
         self.small, self.tiny = size <= RANGE_SIZE, size <= REFINED_SIZE
         if size <= DUAL_SIZE:
-            steps = self.steps if self.small else _affordable(steps, size)
+            steps = self.steps if self.small else _affordable(steps, effective_size(self.hull))
             try:
                 joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers

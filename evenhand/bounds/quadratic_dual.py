@@ -71,19 +71,34 @@ def start_multipliers(problem: Problem) -> Multipliers:
     return Multipliers(lam, eta, gam, th)
 
 
+def corner(problem: Problem, m: Multipliers) -> Tensor:
+    """The part of S that is about the columns, d_F x d_F."""
+    s00 = m.lam * problem.sigma_free[:, problem.free] + (problem.basis * m.gam) @ problem.basis.T + torch.diag(m.th)
+    known = problem.slopes[0] if problem.widths else None
+    return s00 if known is None else s00 + _bent(problem, m, 1, known)
+
+
+def slope_sums(problem: Problem) -> list[Tensor]:
+    """Of each hidden layer the sum of the two slopes between which its units stay, 1 for ReLUs."""
+    one = torch.ones(1, dtype=torch.float64)
+    return [one if known is None else known[0] + known[1] for known in problem.slopes]
+
+
+def _bent(problem: Problem, m: Multipliers, layer: int, known: tuple[Tensor, Tensor]) -> Tensor:
+    low, high = known
+    weight = _weight(problem, layer)
+    return (weight.T * (m.eta[layer - 1] * low * high)) @ weight
+
+
 def curvature(problem: Problem, m: Multipliers) -> Tensor:
     """S, of size d_F + sum of the hidden widths; differentiable in the multipliers (and in the network's weights)."""
-    s00 = m.lam * problem.sigma_free[:, problem.free] + (problem.basis * m.gam) @ problem.basis.T + torch.diag(m.th)
-    diagonal = [s00, *(torch.diag(e) for e in m.eta)]
+    diagonal = [corner(problem, m), *(torch.diag(e) for e in m.eta)]
     last = problem.layers[-1].weight if problem.widths else problem.layers[-1].weight[:, problem.free]
     diagonal[-1] = diagonal[-1] - last.T @ last
-    both = [torch.ones(1, dtype=torch.float64)] * len(problem.widths)  # the sum of the two slopes
+    both = slope_sums(problem)
     for i, known in enumerate(problem.slopes):
-        if known is not None:
-            low, high = known
-            both[i] = low + high
-            weight = _weight(problem, i + 1)
-            diagonal[i] = diagonal[i] + (weight.T * (m.eta[i] * low * high)) @ weight
+        if i > 0 and known is not None:
+            diagonal[i] = diagonal[i] + _bent(problem, m, i + 1, known)
     sizes = [block.shape[0] for block in diagonal]
     rows = []
     for i, block in enumerate(diagonal):

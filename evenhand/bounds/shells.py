@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.branch import default_cells
+from evenhand.bounds.fibre import FibrePart, fibre_of
 from evenhand.bounds.linear import Linear, gain, linear_bounds
 from evenhand.bounds.parts import Part, parts_around
 from evenhand.bounds.problem import Problem
@@ -39,7 +40,9 @@ class Shells:
     def __init__(self, problem: Problem, x: Tensor) -> None:
         widest = max([1, *problem.widths])
         size = widest * max(problem.d, widest if len(problem.widths) > 1 else problem.d)
-        each = len(problem.grid(1, default_cells(problem))) * SHELLS
+        fibre = fibre_of(problem)
+        cells = len(problem.grid(1, default_cells(problem) if fibre is None else [1] * problem.k))
+        each = cells * (1 if fibre is None else len(fibre)) * SHELLS
         chunk = max(1, NUMBERS // (size * each))
         self.parts = [_around(problem, x[i : i + chunk]) for i in range(0, len(x), chunk)]
 
@@ -55,9 +58,18 @@ class Shells:
 
 def _around(problem: Problem, x: Tensor) -> tuple[int, Part, Linear, Tensor]:
     """The shells around each person, linear bounds on each of them, and f of the person."""
-    grid = problem.grid(len(x), default_cells(problem))
-    edges, count = radii(problem), len(grid)
-    cells = grid[torch.arange(count).repeat_interleave(SHELLS)]
-    part = parts_around(problem, x, cells, edges[:-1].repeat(count), edges[1:].repeat(count))
+    edges, fibre = radii(problem), fibre_of(problem)
+    grid = problem.grid(len(x), default_cells(problem) if fibre is None else [1] * problem.k)
+    part: Part
+    if fibre is None:
+        count = len(grid)
+        cells = grid[torch.arange(count).repeat_interleave(SHELLS)]
+        part = parts_around(problem, x, cells, edges[:-1].repeat(count), edges[1:].repeat(count))
+    else:
+        count = len(grid) * len(fibre)
+        cells = grid[torch.arange(len(grid)).repeat_interleave(len(fibre) * SHELLS)]
+        place = torch.arange(len(fibre)).repeat_interleave(SHELLS).repeat(len(grid))
+        inner, outer = edges[:-1].repeat(count), edges[1:].repeat(count)
+        part = FibrePart(fibre, x, cells.person, place, cells.pins, inner, outer)
     rows = x[cells.person]
     return len(x), part, linear_bounds(problem.layers, part, rows), problem.f(rows)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from evenhand.bounds.factors import LARGE, Steps, Whole, diagonal_and_few, eliminates, factor_of_s, factor_of_steps
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Facts, Multipliers, Rows, curvature, linear_part
 
-FEWER_DIGITS = 400  # columns and ReLUs from which on ADMM steps in float32: it only suggests, ``value`` proves
 MARGIN = 1e-10  # S must be positive definite by this much of its norm
 
 
@@ -38,38 +38,34 @@ class Solver:
     them into proven upper bounds of the supremum over each row's cell."""
 
     def __init__(self, problem: Problem, m: Multipliers, verify: bool = True) -> None:
-        self.problem, self.m, self.facts = problem, m, Facts(problem)
-        self.s = curvature(problem, m).detach()
-        self.smallest = verified_smallest_eigenvalue(self.s) if verify else 0.0
-        self.inverse = torch.cholesky_inverse(torch.linalg.cholesky(self.s))
-        self.rho = penalty(problem, m).detach()
-        eye = torch.eye(self.s.shape[0], dtype=torch.float64)
-        g = self.facts.apply(eye).T
-        self.step = torch.cholesky_inverse(torch.linalg.cholesky(2 * self.s + g.T @ (self.rho[:, None] * g)))
-        self.factor: tuple[Tensor, Tensor, Tensor] | None = None
-        self.large = len(self.s) > FEWER_DIGITS
-        if self.large:
-            self.factor = _diagonal_and_few(self.step, self._diagonal()) if verify else None
-            self.step = self.step.float()
-        size, rank = len(self.s), None if self.factor is None else self.factor[1].shape[1]
+        self.problem, self.m, self.facts = problem, m.map(torch.Tensor.detach), Facts(problem)
+        self.size = len(problem.free) + sum(problem.widths)
+        self.smallest = verified_smallest_eigenvalue(curvature(problem, self.m)) if verify else 0.0
+        self.s = factor_of_s(problem, self.m)
+        self.rho = penalty(problem, self.m)
+        self.large = self.size > LARGE
+        self.steps = self._steps(verify)
         coupled = sum(layer.weight.numel() for layer in problem.layers[:-1]) + problem.basis.numel()
-        self.multiplications = (size**2 if rank is None else 2 * size * rank) + 2 * coupled  # of a step, for each row
+        self.multiplications = self.steps.multiplications + 2 * coupled  # of a step, for each row
+
+    def _steps(self, verify: bool) -> Steps:
+        """What solves for ADMM's steps: the whole inverse, or less where the network is wide."""
+        if eliminates(self.problem):
+            return factor_of_steps(self.problem, self.m, self.facts, self.rho)
+        g = self.facts.apply(torch.eye(self.size, dtype=torch.float64)).T
+        matrix = 2 * curvature(self.problem, self.m) + g.T @ (self.rho[:, None] * g)
+        if not self.large:
+            return Whole(matrix)
+        few = diagonal_and_few(Whole(matrix).inverse, self._diagonal()) if verify else None
+        return few or Whole(matrix, torch.float32)
 
     def _diagonal(self) -> Tensor:
         """What the inverse of the ADMM matrix is where nothing is coupled: lam, th and eta stand on the diagonal."""
-        own = torch.cat([self.m.lam + self.m.th, *self.m.eta]).detach()
+        own = torch.cat([self.m.lam + self.m.th, *self.m.eta])
         added = [self.rho[self.facts.parts[0]]]
         for layer in range(1, len(self.facts.v_parts)):
             added.append(self.rho[self.facts.parts[2 * layer]] + self.rho[self.facts.parts[2 * layer + 1]])
         return 1 / (2 * own + torch.cat(added))
-
-    def _stepped(self, b: Tensor) -> Tensor:
-        """b times the inverse of the ADMM matrix."""
-        if self.factor is None:
-            return (b.to(self.step) @ self.step).double()
-        diagonal, left, right = self.factor
-        light = b.to(left)
-        return (light * diagonal + (light @ left) @ right).double()
 
     def improve(self, rows: Rows, u: Tensor | None = None, iterations: int = 20) -> tuple[Tensor, Tensor]:
         """ADMM for min over v of v^T S v - b . v subject to G v in C; returns admissible u and the x' reached."""
@@ -77,10 +73,9 @@ class Solver:
         _, b = linear_part(self.problem, self.m, rows)
         if u is None:
             u = facts.start(self.m, rows)
-        v = 0.5 * (b - facts.transpose(u)) @ self.inverse
-        z = facts.project(facts.apply(v) + u / rho, rows)
+        z = facts.project(u / rho, rows)
         for _ in range(iterations):
-            v = self._stepped(b + facts.transpose(rho * z - u))
+            v = self.steps.solve(b + facts.transpose(rho * z - u))
             w = 1.6 * facts.apply(v) - 0.6 * z  # over-relaxation
             z = facts.project(w + u / rho, rows)
             u = u + rho * (w - z)
@@ -98,24 +93,13 @@ class Solver:
         """
         c0, b = linear_part(self.problem, self.m, rows)
         b = b - self.facts.transpose(u)
-        w = 0.5 * b @ self.inverse
-        sw = w @ self.s
+        w = 0.5 * self.s.solve(b)
+        sw = self.s.times(w)
         reached, curved = (b * w).sum(1), (w * sw).sum(1)
         missed = (b - 2 * sw).square().sum(1) / (4 * self.smallest) if self.smallest > 0 else 0.0
         support = self.facts.support(u, rows)
         rounding = 1e-12 * (1e-3 + c0.abs() + support.abs() + reached.abs() + curved.abs())
         return c0 + support + reached - curved + missed + rounding
-
-
-def _diagonal_and_few(inverse: Tensor, diagonal: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
-    """A symmetric matrix as diag + left right of low rank, in float32; None where the rank is not low. Of a network
-    with many columns and few neurons (or the other way about) it is."""
-    values, vectors = torch.linalg.eigh(inverse - torch.diag(diagonal))
-    kept = values.abs() > 1e-9 * inverse.diagonal().abs().max()
-    if int(kept.sum()) > len(values) // 3:
-        return None
-    left = vectors[:, kept]
-    return diagonal.float(), left.float(), (values[kept, None] * left.T).float()
 
 
 def penalty(problem: Problem, m: Multipliers) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.branch import default_cells, halved
+from evenhand.bounds.factors import Factor, definite, factor_of_s
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import (
     Facts,
@@ -28,7 +29,7 @@ BARRIER, STRONG_BARRIER = 0.2, 1.0  # a strong one is slower and hardly ever stu
 FINER, LOOK = 80, 20  # steps during which the cells are cut finer, every so many of them
 MOST_CELLS = 12  # of a person, on average, that are still cut
 
-Objective = Callable[[Multipliers, Tensor, int], Tensor]  # multipliers, Cholesky factor of S, step -> scalar
+Objective = Callable[[Multipliers, Factor, int], Tensor]  # multipliers, S, step -> scalar
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ def tune(
     """
     state = _Cells(problem, x, iterations, refine)
 
-    def objective(m: Multipliers, root: Tensor, step: int) -> Tensor:
-        return m.lam * eps + state.bound(m, root, step).mean()
+    def objective(m: Multipliers, s: Factor, step: int) -> Tensor:
+        return m.lam * eps + state.bound(m, s, step).mean()
 
     first = start if start is not None else start_multipliers(problem)
     return descend(problem, objective, first, steps, lr, progress=progress, again=state.anew)
@@ -73,8 +74,11 @@ def uniform_bound(
     width = (problem.zeta_high - problem.zeta_low).square()
     span = (problem.free_box.high - problem.free_box.low).square()
 
-    def objective(m: Multipliers, root: Tensor, step: int) -> Tensor:
-        return m.lam * eps + (m.gam * width).sum() + (m.th * span).sum()
+    def objective(m: Multipliers, s: Factor, step: int) -> Tensor:
+        return m.lam * eps + everybody(m)
+
+    def everybody(m: Multipliers) -> Tensor:
+        return (m.gam * width).sum() + (m.th * span).sum()
 
     first = start if start is not None else start_multipliers(problem)
     if lam is not None:
@@ -88,7 +92,7 @@ def uniform_bound(
         except NotPositiveDefinite:
             m = Multipliers(m.lam, m.eta, m.gam, m.th + 1e-9 * s.diagonal().max())
         else:
-            return Tuned(m, objective(m, s, 0).item() * (1 + 1e-12))
+            return Tuned(m, float(m.lam * eps + everybody(m)) * (1 + 1e-12))
     raise NotPositiveDefinite("no margin above zero was found for S; raise lam")
 
 
@@ -120,9 +124,8 @@ def descend(
     optimiser = torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
     for step in range(steps):
         m = log.map(torch.exp)
-        s = curvature(problem, m)
-        root = torch.linalg.cholesky(s)
-        value = objective(m, root, step)
+        s = factor_of_s(problem, m)
+        value = objective(m, s, step)
         idle = 0 if value.item() < (1 - WORTH) * best else idle + 1
         if value.item() < best:
             first = value.item() if best == math.inf else first
@@ -142,20 +145,17 @@ def descend(
                 first = best
             optimiser = torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
             continue
-        barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()  # 0 for a diagonal S
         optimiser.zero_grad(set_to_none=True)
-        (value / value.detach().abs() + barrier_weight * (pace / lr) ** 1.5 * barrier).backward()
+        (value / value.detach().abs() + barrier_weight * (pace / lr) ** 1.5 * s.singularity()).backward()
         _careful_step(problem, log, optimiser)
     return Tuned(best_log.map(torch.exp), best)
 
 
-def differentiable_value(problem: Problem, m: Multipliers, root: Tensor, rows: Rows, u: Tensor) -> Tensor:
-    """The bound of each row, differentiable in multipliers and weights; root is the Cholesky factor of S."""
+def differentiable_value(problem: Problem, m: Multipliers, s: Factor, rows: Rows, u: Tensor) -> Tensor:
+    """The bound of each row, differentiable in multipliers and weights."""
     facts = Facts(problem)
     c0, b = linear_part(problem, m, rows)
-    half = torch.linalg.solve_triangular(root, (b - facts.transpose(u)).T, upper=False)
-    value: Tensor = c0 + 0.25 * half.square().sum(0) + facts.support(u, rows)
-    return value
+    return c0 + 0.25 * s.quadratic(b - facts.transpose(u)) + facts.support(u, rows)
 
 
 def unpinned(problem: Problem) -> Problem:
@@ -177,12 +177,12 @@ class _Cells:
         self.rows = make_rows(problem, x, problem.grid(x.shape[0], default_cells(problem)))
         self.relative: Tensor | None = None
 
-    def bound(self, m: Multipliers, root: Tensor, step: int) -> Tensor:
+    def bound(self, m: Multipliers, s: Factor, step: int) -> Tensor:
         units = penalty(self.problem, m)
         with torch.no_grad():
             solver = Solver(self.problem, m.map(torch.Tensor.detach), verify=False)
             self.relative = self._improved(solver, self.iterations)
-        value = differentiable_value(self.problem, m, root, self.rows, self.relative * units)
+        value = differentiable_value(self.problem, m, s, self.rows, self.relative * units)
         largest = self._largest(value)
         if step % LOOK == LOOK - 5:
             self._focus(solver, value.detach(), step < FINER)
@@ -227,8 +227,7 @@ def _careful_step(problem: Problem, log: Multipliers, optimiser: torch.optim.Opt
     optimiser.step()
     with torch.no_grad():
         for _ in range(30):
-            s = curvature(problem, log.map(torch.exp))
-            if int(torch.linalg.cholesky_ex(s - 1e-9 * torch.diag(s.diagonal())).info) == 0:
+            if definite(problem, log.map(torch.exp), 1e-9):
                 return
             for now, then in zip(log.tensors(), before, strict=True):
                 now.copy_((now + then) / 2)
@@ -240,7 +239,7 @@ def _with_lam(problem: Problem, m: Multipliers, lam: float) -> Multipliers:
     """The start at a given lam: gam and th are raised until S > 0."""
     m = Multipliers(torch.tensor(lam, dtype=torch.float64), m.eta, m.gam, m.th)
     for _ in range(100):
-        if int(torch.linalg.cholesky_ex(curvature(problem, m)).info) == 0:
+        if definite(problem, m):
             return m
         m = Multipliers(m.lam, m.eta, m.gam * 1.5, m.th * 1.5)
     raise ValueError(f"no multipliers make S positive definite at lam = {lam:g}; use a larger lam")

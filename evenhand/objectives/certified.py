@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from evenhand.bounds.branch import default_cells
+from evenhand.bounds.factors import definite, factor_of_s
 from evenhand.bounds.layers import differentiable_layers
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.quadratic_dual import Multipliers, curvature, make_rows, start_multipliers
+from evenhand.bounds.quadratic_dual import Multipliers, make_rows, start_multipliers
 from evenhand.bounds.readout import readout
 from evenhand.bounds.solver import Solver, penalty
 from evenhand.bounds.tuning import differentiable_value, tune
@@ -64,8 +65,7 @@ class CertifiedRegularizer(nn.Module):
         x = x.detach().to(device="cpu", dtype=torch.float64)
         self._keep_positive_definite(problem)
         m = self._multipliers()
-        s = curvature(problem, m)
-        root = torch.linalg.cholesky(s)
+        s = factor_of_s(problem, m)
         units = penalty(problem, m)
         with torch.no_grad():
             fixed = _frozen(problem)
@@ -77,9 +77,9 @@ class CertifiedRegularizer(nn.Module):
             u, _ = solver.improve(rows, u, 3 * self.iterations)
             worst = _largest(solver.value(rows, u), len(x), 1)
             relative, cells = u[worst] / units, rows.cells[worst]
-        value = differentiable_value(problem, m, root, make_rows(problem, x, cells), relative * units)
+        value = differentiable_value(problem, m, s, make_rows(problem, x, cells), relative * units)
         bound: Tensor = m.lam * self.eps + value.clamp(min=0).mean()
-        barrier = s.diagonal().log().sum() - 2 * root.diagonal().log().sum()
+        barrier = s.singularity()
         # adds nothing to the value, only a slope away from singular S
         slope: Tensor = BARRIER * bound.detach() * (barrier - barrier.detach())
         return bound + slope
@@ -95,8 +95,7 @@ class CertifiedRegularizer(nn.Module):
     @torch.no_grad()
     def _keep_positive_definite(self, problem: Problem) -> None:
         for _ in range(400):
-            s = curvature(problem, self._multipliers())
-            if int(torch.linalg.cholesky_ex(s - 1e-6 * torch.diag(s.diagonal())).info) == 0:
+            if definite(problem, self._multipliers(), 1e-6):
                 return
             for i, log in enumerate(self.log_multipliers):
                 hidden = 0 < i < len(self.log_multipliers) - 2

@@ -129,8 +129,8 @@ def test_steps_in_fewer_digits_prove_as_much(monkeypatch):
     x = random_points(problem, 10, 3)
     m = tune(problem, random_points(problem, 15, 53), eps=0.05, steps=60).multipliers
     exact = bracket(Solver(problem, m), x, cells=[2, 2], rounds=6 + DEEPER)
-    monkeypatch.setattr("evenhand.bounds.solver.FEWER_DIGITS", 0)
+    monkeypatch.setattr("evenhand.bounds.solver.LARGE", 0)
     light = bracket(Solver(problem, m), x, rounds=6)
-    assert Solver(problem, m).step.dtype == torch.float32
+    assert Solver(problem, m).steps.digits == torch.float32
     torch.testing.assert_close(light.upper, exact.upper, rtol=1e-3, atol=0)
     assert (light.upper >= exact.lower).all()
