@@ -6,7 +6,7 @@
 For each model the audit's r_low is divided by the best of three: its own, that of the same audit with a hundred times
 the effort (its CPU seconds are given), and, for networks, what many starts of plain projected Adam find on the
 network's own gradients, which a black box does not give to the audit. The budget eps is two thousandths of the mean
-fair distance of two people.
+fair distance of two people. A family that is in the results already is not measured again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from evenhand.datasets import adult
 from evenhand.domain import Box
 from evenhand.dual.pool import Pool
 from evenhand.fair_metrics import FairMetric, from_classifier
-from evenhand.output_distances import mean_squared_logits
+from evenhand.output_distances import OutputDistance, mean_squared_logits, total_variation
 from evenhand.search.attack import Attack
 from evenhand.search.geometry import Geometry
 
@@ -45,6 +45,7 @@ class Family:
     box: Box
     eps: float
     inside: nn.Module | None = None
+    distance: OutputDistance = mean_squared_logits
 
 
 def net(*sizes: int, seed: int = 0) -> nn.Sequential:
@@ -122,7 +123,9 @@ def trees(model: Any, people: int) -> Family:
     x = gaussian(10, 3000)
     fitted = model.fit(x[people:].numpy(), labels(x, 2)[people:].numpy())
     metric = directions(10, 1)
-    return Family(fitted, x[:people], metric, Box(-3.0, 3.0, d=10), budget(metric, x[people:]))
+    distance = mean_squared_logits if hasattr(fitted, "decision_function") else total_variation
+    eps = budget(metric, x[people:])
+    return Family(fitted, x[:people], metric, Box(-3.0, 3.0, d=10), eps, distance=distance)
 
 
 def an_adult(people: int, hidden: bool = False) -> Family:
@@ -195,9 +198,9 @@ def measure(name: str, people: int, harder: float = 100.0, starts: int = 12) -> 
     family = FAMILIES[name](people)
     given = (family.model, family.x, family.metric, family.eps, family.box)
     began = time.process_time()
-    found = audit(*given, output_distance=mean_squared_logits)
+    found = audit(*given, output_distance=family.distance)
     seconds = time.process_time() - began
-    hard = audit(*given, output_distance=mean_squared_logits, effort=harder)
+    hard = audit(*given, output_distance=family.distance, effort=harder)
     hard_seconds = time.process_time() - began - seconds
     adam = None
     if isinstance(family.model, nn.Module) or family.inside is not None:
@@ -224,9 +227,10 @@ def main() -> None:
     options.add_argument("--people", type=int, default=128)
     options.add_argument("--out", type=Path)
     given = options.parse_args()
-    results = []
+    results = json.loads(given.out.read_text()) if given.out is not None and given.out.exists() else []
+    known = {result["model"] for result in results}
     for name in FAMILIES:
-        if given.only in name:
+        if given.only in name and name not in known:
             results.append(measure(name, given.people))
             print(results[-1], flush=True)
             if given.out is not None:

@@ -1,9 +1,10 @@
 """Does any pair (x, x') lie above what a certificate says of x? More than a million pairs a run, over many networks.
 
-    python experiments/soundness.py [--people 100] [--cases ...] [--data DIR] [--out DIR]
+    python experiments/soundness.py [--people 30] [--cases ...] [--data DIR] [--out DIR]
 
 Networks: plain, SenSeI and certified-trained nets on Adult; the plain one again with every column in another unit;
-made ones with a full-rank Sigma, several outputs, up to three hidden layers, smooth activations and tiny or huge units;
+made ones with a full-rank Sigma, several outputs, up to three hidden layers, wide ones, smooth activations and tiny or
+huge units;
 with --data, the public nets of certify_public.py. x' is drawn uniformly in Dom, at its vertices, near x, along the
 moves that cost nothing, with few columns changed, with sensitive columns flipped, and searched for by an ascent of this
 script's own and by the audit's search. Each pair is held against the certificate's bound of d_Y - lam * d_X and against
@@ -43,7 +44,7 @@ from evenhand.output_distances import mean_squared_logits
 from evenhand.search.attack import Attack
 from evenhand.search.thorough import candidates
 
-EACH = 100  # pairs of each of six kinds for every person
+EACH = 400  # pairs of each of six kinds for every person
 ROUNDING = 1e-9  # of the bound itself
 
 
@@ -135,6 +136,8 @@ def cases(people: int, data: Path | None) -> dict[str, Callable[[], Case]]:
         "GELU 8-14-2": partial(made, (8, 14, 2), people, free=1, activation=nn.GELU),
         "tanh 6-10-10-1": partial(made, (6, 10, 10, 1), people, free=1, activation=nn.Tanh),
         "sigmoid, full rank 7-12-3": partial(made, (7, 12, 3), people, activation=nn.Sigmoid),
+        "wide 40-500-2, three free": partial(made, (40, 500, 2), people, free=3),
+        "wide 25-450-3, one free": partial(made, (25, 450, 3), people, free=1),
     }
     names = certify_public.NETS if data is not None else []
     return {**found, **{name: partial(public, data, name, people) for name in names}}
@@ -265,7 +268,7 @@ def _score(module: nn.Module, x: Tensor, points: Tensor) -> Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--people", type=int, default=100)
+    parser.add_argument("--people", type=int, default=30)
     parser.add_argument("--cases", nargs="+", help="only these")
     parser.add_argument("--data", type=Path, help="where the public nets are")
     parser.add_argument("--out", type=Path, default=RESULTS)
