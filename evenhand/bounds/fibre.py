@@ -12,7 +12,7 @@ is sound. For what enters the first layer it is found once, at the middle of Dom
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import torch
@@ -24,6 +24,7 @@ from evenhand.domain import Box
 
 CELLS = 4  # of the fibre, in all, cut along the moves that matter most
 FIRST_ROUNDS, ROUNDS = 300, 60  # of alternating directions, for everybody once and for each part
+ASKED = 2  # functionals of each part that are remembered: the one above and the one below
 WIDEST = 16_000_000  # numbers of the first layer's functionals that are worth keeping
 
 
@@ -103,8 +104,10 @@ class Functionals:
         problem = fibre.problem
         self.mu = (a - c) @ fibre.basis
         w = a - c - self.mu @ fibre.basis.T
-        seen, length = problem.seen
-        self.length = ((w @ seen[problem.free]) * length).norm(dim=-1)
+        if problem.directions is None:
+            seen, length = problem.seen
+            w = (w @ seen[problem.free]) * length
+        self.length = w.norm(dim=-1)
         self.over_dom = problem.free_box.support(c)
 
     def at_most(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -131,6 +134,7 @@ class FibrePart:
     pins: Tensor  # (N, pinned columns)
     inner: Tensor  # (N,)
     outer: Tensor  # (N,)
+    asked: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # functionals of length 1 and the c of each
 
     def upper(self, a: Tensor, price: float = 0.0) -> Tensor:
         problem = self.fibre.problem
@@ -163,14 +167,24 @@ class FibrePart:
         fibre, x = self.fibre, self.x[self.person][:, self.fibre.problem.free]
         size = a.norm(dim=-1)
         longest = size.argmax(1)
-        one = a[torch.arange(len(a)), longest]
-        here, (bottom, top) = x @ fibre.basis, fibre.columns
-        low, high = fibre.low[self.cell], fibre.high[self.cell]
-        c = fibre.cheapest(one, bottom - x, top - x, low - here, high - here, ROUNDS)
         most = size.gather(1, longest[:, None])
         share = size / torch.where(most > 0, most, torch.ones_like(most))
+        unit = a[torch.arange(len(a)), longest] / torch.where(most > 0, most, torch.ones_like(most))
+        c = most * self._cheapest(unit, x)
         known = Functionals(fibre, a, share[..., None] * c[:, None])
-        return known.at_most(x, low, high), known.length
+        return known.at_most(x, fibre.low[self.cell], fibre.high[self.cell]), known.length
+
+    def _cheapest(self, unit: Tensor, x: Tensor) -> Tensor:
+        """The same functionals come at every lam."""
+        for before, c in self.asked:
+            if torch.allclose(before, unit, rtol=0.0, atol=1e-9):
+                return c
+        fibre, (bottom, top) = self.fibre, self.fibre.columns
+        here = x @ fibre.basis
+        near, far = fibre.low[self.cell] - here, fibre.high[self.cell] - here
+        self.asked.append((unit, fibre.cheapest(unit, bottom - x, top - x, near, far, ROUNDS)))
+        del self.asked[:-ASKED]
+        return self.asked[-1][1]
 
 
 _KEPT: WeakKeyDictionary[Problem, Fibre] = WeakKeyDictionary()
