@@ -147,7 +147,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         span = (box.high - box.low).numpy()
         smooth = self.smooth
         if smooth is None:
-            smooth = 9 * self.eps**0.5 * min(1.0, max((MANY / len(x)) ** 0.5, 1 / 3))
+            smooth = 30 * self.eps**0.5 * min(1.0, max(MANY / len(x), 1 / 6))
         price = np.sqrt(np.maximum(exact_sigma(self.fair_metric_)[0].diagonal().numpy(), 1e-12))
         pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
         two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
@@ -288,7 +288,7 @@ class SenSeIBoostingClassifier(BoostingClassifier):
     fair_metric: who is similar, as for ``SenSeIClassifier``; with ``fit(..., sensitive_features=S)`` a learner is
         called as ``fair_metric(X, S)``, so that the sensitive columns need not be features. rho weighs fairness against
         accuracy. eps: the fair distance within which people count as similar. smooth: splits are ramps that cost
-        smooth^2 to cross; None is nine times the square root of eps, less with more than 5,000 rows, 0 keeps hard
+        smooth^2 to cross; None is thirty times the square root of eps, less with more than 5,000 rows, 0 keeps hard
         splits. linear: start from a fair straight line, unless there are monotone columns. bounds: the possible
         people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
         learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
