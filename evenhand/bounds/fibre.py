@@ -171,11 +171,13 @@ class FibrePart:
         size = a.norm(dim=-1)
         longest = size.argmax(1)
         most = size.gather(1, longest[:, None])
-        share = size / torch.where(most > 0, most, torch.ones_like(most))
         unit = a[torch.arange(len(a)), longest] / torch.where(most > 0, most, torch.ones_like(most))
-        c = most * self._cheapest(unit, x)
-        known = Functionals(fibre, a, share[..., None] * c[:, None])
-        return known.at_most(x, fibre.low[self.cell], fibre.high[self.cell]), known.length
+        c, low, high = self._cheapest(unit, x), fibre.low[self.cell], fibre.high[self.cell]
+        if bool(((a - size[..., None] * unit[:, None]).abs() <= 1e-14 * most[..., None]).all()):
+            known = Functionals(fibre, unit[:, None], c[:, None])  # they are multiples of one another
+            return size * known.at_most(x, low, high), size * known.length
+        known = Functionals(fibre, a, size[..., None] * c[:, None])
+        return known.at_most(x, low, high), known.length
 
     def _cheapest(self, unit: Tensor, x: Tensor) -> Tensor:
         """The same functionals come at every lam."""
