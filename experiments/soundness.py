@@ -46,6 +46,7 @@ from evenhand.search.thorough import candidates
 
 EACH = 400  # pairs of each of six kinds for every person
 ROUNDING = 1e-9  # of the bound itself
+OUTPUTS = 2.0**-50  # of an output: what float64 leaves of the difference of two, whose square d_Y is
 
 
 @dataclass(frozen=True)
@@ -216,10 +217,11 @@ def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
     ranges, square = Ranges(normal.problem, case.eps, 60), normal.scale**2
     prices = [(c * cert.lam, ranges.largest(c * cert.lam / square) * square) for c in (0.3, 1.0, 10.0)]
     rows = []
+    alike = (OUTPUTS * float(problem.f(case.x).abs().max())) ** 2
     for kind, points in others(case, problem, cert.lam, torch.Generator().manual_seed(seed)).items():
         gain = problem.gain(case.x[:, None], points, cert.lam)
-        above = gain > (rbar + ROUNDING * torch.from_numpy(cert.each_high))[:, None]
-        capped = [problem.gain(case.x[:, None], points, lam) > (1 + ROUNDING) * most for lam, most in prices]
+        above = gain > (rbar + ROUNDING * torch.from_numpy(cert.each_high))[:, None] + alike
+        capped = [problem.gain(case.x[:, None], points, lam) > (1 + ROUNDING) * most + alike for lam, most in prices]
         points = drawn_back(case, problem, points)
         similar = problem.d_x(points - case.x[:, None]) <= case.eps
         d_y, score = problem.gain(case.x[:, None], points, 0.0), _score(module, case.x, points)
