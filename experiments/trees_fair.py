@@ -135,6 +135,12 @@ def timed(model: Any, data: Table) -> float:
     return time.process_time() - began
 
 
+def in_order(done: list[dict[str, Any]]) -> pd.DataFrame:
+    """The runs by table and method, whenever they were made."""
+    tables, methods = list(TABLES), list(METHODS)
+    return pd.DataFrame(sorted(done, key=lambda r: (tables.index(r["table"]), methods.index(r["method"]), r["seed"])))
+
+
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
     """Means over the splits, with the spread of BA and of relative R."""
     grouped = runs.groupby(["table", "method"], sort=False)
@@ -182,7 +188,7 @@ def main() -> None:
                     continue
                 done.append(run(table, method, seed, given.rows, given.trees))
                 print({k: v for k, v in done[-1].items() if k != "rows"}, flush=True)
-                runs = pd.DataFrame(done)
+                runs = in_order(done)
                 runs.to_csv(path, index=False, float_format="%.6g")
                 summary(runs).to_csv(given.out / "trees_fair.csv", index=False, float_format="%.4g")
                 against_network(runs).to_csv(given.out / "trees_network.csv", index=False, float_format="%.4g")
