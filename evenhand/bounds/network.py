@@ -35,7 +35,7 @@ RANGE_STEPS = 600
 RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
-CLOSE_WIDE = 2.0  # the same for a wide network, where the others take long
+CLOSE_WIDE = 2.0  # times R(h) as it is seen from below: the same for a wide network, where the others take long
 FAR = 1.5  # beyond so many times more tuning people are looked at
 TRIED, TRIED_AGAIN = 32, 64  # tuning people on whom a lam is tried, and the chosen one once more; others are cut for
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
@@ -149,7 +149,7 @@ def bound_network(
     wide = fibre_of(normal.problem) is not None
     local = chooser.try_local() if can_be_cut(normal.problem) else (chooser.try_shells() if wide else None)
     dual = None
-    if local is None or not chooser.close(CLOSE_WIDE if wide else CLOSE):
+    if local is None or not (chooser.tight() if wide else chooser.close()):
         dual = _tuned_dual(normal, x[:tune_rows], eps, steps, start, progress)
         local = chooser.try_dual(dual, local)
     ranges = _Ranges(normal.problem, eps, steps)
@@ -244,6 +244,11 @@ class _Chooser:
         """Whether what was tried leaves little to gain."""
         best = min(self.trials, key=lambda trial: trial.objective)
         return best.objective <= factor * (best.lam * self.eps + float(self.reached(best.lam).mean()))
+
+    def tight(self) -> bool:
+        """Whether what was tried is near R(h) as it is seen from below, at the lam that is best for that."""
+        below = math.inf if self.lowest is None else self.lowest * self.eps + float(self.reached(self.lowest).mean())
+        return self.lowest is not None and self.least <= CLOSE_WIDE * below
 
     def try_local(self) -> Local:
         lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)

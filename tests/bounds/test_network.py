@@ -99,3 +99,30 @@ def test_a_lam_that_suits_only_those_it_was_tried_on_is_given_up():
     best = min(chooser.trials, key=lambda trial: trial.objective)
     assert 10 <= best.lam <= 12
     assert best.objective == pytest.approx(1 + 0.01 * best.lam)
+
+
+def test_a_wide_network_has_the_dual_too_unless_shells_are_near_what_is_reached(monkeypatch):
+    """Shells alone may lie close to what is reached at their own large lam, and far above R(h)."""
+    sizes = (8, 40, 2)
+    problem = random_problem(sizes, k=2, seed=4, discrete=False)
+    tuning, fresh = random_points(problem, 24, 50), random_points(problem, 12, 51)
+    lams = [0.02 * 1.6**i for i in range(16)]
+    points = other_points(problem, tuning, 3000, 2)
+
+    def reached(lam):
+        return problem.gain(tuning[:, None], points, lam).amax(1).clamp(min=0)
+
+    best = min(lams, key=lambda lam: lam * EPS + float(reached(lam).mean()))
+
+    def objective():
+        logits = random_layers(sizes, 4)
+        bound = bound_network(
+            problem, logits, tuning, EPS, n=100, alpha=0.025, steps=80, rounds=3, lam_at_least=best, reached=reached
+        )
+        return bound.lam * EPS + float(bound.upper(fresh).upper.mean())
+
+    without = objective()
+    monkeypatch.setattr("evenhand.bounds.fibre.LARGE", 0)
+    assert objective() < 1.1 * without
+    monkeypatch.setattr("evenhand.bounds.network.CLOSE_WIDE", 1e9)  # as if shells were always near enough
+    assert objective() > 1.5 * without
