@@ -19,6 +19,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from table3_adult import RESULTS, run_missing, scores
+from table3_more import table
 from torch import nn
 
 from evenhand.datasets import adult
@@ -112,7 +113,9 @@ def main() -> None:
     splits = range(given.first, given.first + (1 if given.quick else given.splits))
     one = partial(run, steps=3 if given.quick else int(PEER["steps"]), weights=out if given.quick else WEIGHTS)
     runs = run_missing(out / "table3_peer_runs.csv", [(NAME, split) for split in splits], 1, one)
-    print(runs.drop(columns=["method", "split"]).mean().round(4).to_string())
+    means = table(runs)
+    means.to_csv(out / "table3_peer.csv", index=False, lineterminator="\n")
+    print(means.T.to_string())
 
 
 if __name__ == "__main__":
