@@ -31,6 +31,7 @@ from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates, leaner, plan
 from evenhand.search.within import within
 from evenhand.treated_worst import Worst
+from evenhand.variations import Variations
 
 MANY = 4096  # people: of more, the least effort that finds as much on the tuning rows
 OFF, MOST_AGAIN = 1.25, 3  # a lam that is off by this factor is worth another search; so often at most
@@ -169,6 +170,11 @@ def audit(
     number; r_low may then be lower by about one part in ten thousand. device: where a module runs, in float64.
     """
     check_statement(eps, confidence)
+    if isinstance(x, Variations):
+        raise TypeError(
+            "x holds versions of people, whose worst case is exact: certify(model, versions, eps=0.0) bounds it; an audit "
+            "takes the people themselves, and with search=CandidateSearch(versions) tries their versions only"
+        )
     judged = Judged.of(model, device)
     parts, tuners, whole = parts_of(x, chunk), _tuners(x), hasattr(x, "shape") or isinstance(x, list)
     first = next(parts, None)

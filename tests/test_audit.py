@@ -286,6 +286,8 @@ def test_versions_of_strangers_are_refused():
         audit(linear_model(), x[::-1].copy(), METRIC, 0.01, search=CandidateSearch(versions_of(x)))
     with pytest.raises(ValueError, match="fair_metric is needed to price the versions"):
         audit(linear_model(), x, None, 0.01, search=CandidateSearch(versions_of(x), same_individual=False))
+    with pytest.raises(TypeError, match=r"certify\(model, versions, eps=0.0\)"):
+        audit(linear_model(), versions_of(x), METRIC, 0.01)
 
 
 def two_class_net(scale=1.0, shift=False):
