@@ -45,8 +45,8 @@ L2 = 1e-6  # of the regression behind the third direction
 # two logits where ours is a mean, so its rho of 20 is 40 here.
 PEER = {"rho": 20.0, "eps": 0.1, "auditor_step": 1.0, "auditor_steps": 50, "steps": 1500, "lr": 1e-3}
 PEER_EVERY = 500
-# Ours. In squared logits, where squeezing helps, a larger rho, set after a look at the scores of split 0. On the relative
-# scale the best of 36, 24 and 16 on validation rows of splits 5 and 6, which are not among the reported ones.
+# Ours. In squared logits, where squeezing helps, a larger rho, set after a look at the scores of split 0. On the
+# relative scale the best of 36, 24 and 16 on validation rows of splits 5 and 6, which are not among the reported ones.
 RHO = {"r": 36.0, "relative": 16.0}
 OURS = {"eps": 0.1, "steps": 300, "lr": 2e-3, "lam": 0.1}
 OURS_SEARCH = GradientSearch(1 / 3, 4, full_step=0.05, full_steps=4, line_search=False, reach=1.0)

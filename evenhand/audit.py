@@ -172,8 +172,8 @@ def audit(
     check_statement(eps, confidence)
     if isinstance(x, Variations):
         raise TypeError(
-            "x holds versions of people, whose worst case is exact: certify(model, versions, eps=0.0) bounds it; an audit "
-            "takes the people themselves, and with search=CandidateSearch(versions) tries their versions only"
+            "x holds versions of people, whose worst case is exact: certify(model, versions, eps=0.0) bounds it; an "
+            "audit takes the people themselves, and with search=CandidateSearch(versions) tries their versions only"
         )
     judged = Judged.of(model, device)
     parts, tuners, whole = parts_of(x, chunk), _tuners(x), hasattr(x, "shape") or isinstance(x, list)

@@ -31,6 +31,7 @@ from evenhand.search.geometry import exact_sigma
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 TRIED = (0.2, 0.4, 0.4)  # of the rows, for the three kinds of versions: only a quarter of the rows is kept
+FAR = 0.5  # of the moves along the directions go anywhere among possible people
 STEEP_COLUMNS = 8  # so many slopes are taken at a search
 MANY = 5000  # rows, beyond which ramps get shorter: more data show sharper edges
 Metric = FairMetric | Callable[..., FairMetric] | None
@@ -159,24 +160,28 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         sigma, directions = (part.numpy() for part in exact_sigma(self.fair_metric_))
         along = directions * (self.reach * (np.nan_to_num(x) @ directions).std(0))
         worst = self.eps * np.linalg.pinv(sigma, hermitian=True) + along @ along.T
-        base = best_constant(loss, y, weight)
-        return fair_line(x, loss, y, weight, base, worst, self.rho, self.l2, self._worth())
+        base, worth = best_constant(loss, y, weight), self._worth()
+        worth[self._numbers()] = 1.0  # the form sees what a line does along the directions
+        return fair_line(x, loss, y, weight, base, worst, self.rho, self.l2, worth)
 
     def _worth(self) -> Array:
-        """(1 - s)^avoid for a column of categories, of which a unit step lies by s along the directions. Numbers are
-        left to the versions; these see little of categories, as hardly anybody possible lies on a direction."""
+        """By what the gain of a split counts. (1 - s)^avoid for a column of categories, of which a unit step lies by s
+        along the directions: versions see little of them, as hardly anybody possible lies on a direction. For numbers,
+        which versions do move along them, the price of a unit step, 1 - s^2, to that power: a column that is nearly
+        free itself can only be used in a difference with others, as the line does, not by thresholds."""
         box: Box = self.bounds_
         share = exact_sigma(self.fair_metric_)[1].norm(dim=1).numpy()
-        worth = np.ones(len(share))
-        discrete = [*box.binary, *(j for block in box.blocks for j in block)]
-        worth[discrete] = np.maximum(1 - share[discrete], 1e-3) ** (self.avoid if self.rho > 0 else 0.0)
+        worth, avoid = np.ones(len(share)), self.avoid if self.rho > 0 else 0.0
+        discrete, numbers = [*box.binary, *(j for block in box.blocks for j in block)], self._numbers()
+        worth[discrete] = np.maximum(1 - share[discrete], 1e-3) ** avoid
+        worth[numbers] = np.maximum(1 - share[numbers] ** 2, 1e-3) ** avoid
         return worth
 
     def _versions(self, x: Array, key: Array, number: int, seed: int, score: Score) -> tuple[Rows, Array]:
         """Some of the rows, and a version of each that is a possible person: by turns all numbers moved to where the
         score changes most for the price; another value of a single column, as others have it; and a move along the
-        directions by up to ``reach`` standard deviations with a small move of each number. What a row becomes depends
-        on its values, of which ``key`` is a hash, and the seed only."""
+        directions, by up to ``reach`` standard deviations or anywhere among possible people, with a small move of each
+        number. What a row becomes depends on its values, of which ``key`` is a hash, and the seed only."""
         box: Box = self.bounds_
         kind = number % len(TRIED)
         drawn = noise(key, seed)[:, 0]
@@ -194,17 +199,32 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             k, d = a.shape[1], x.shape[1]
             sides = 2 * noise(key, seed + 1, k + d) - 1
             along = self.reach * (known @ a).std(0) if k else np.zeros(0)
+            free, far = (sides[:, :k] * along) @ a.T, noise(key, seed + 2, 2)
+            free *= np.where(far[:, :1] < FAR, far[:, 1:] * self._room(known, free), 1.0)
             small = np.minimum(2 * self.eps**0.5 / price, (box.high - box.low).numpy() / 2)
-            moved = known + (sides[:, :k] * along) @ a.T + sides[:, k:] * small
+            moved = known + free + sides[:, k:] * small
         possible = box.round(torch.from_numpy(moved)).numpy()
         return rows, np.where(np.isnan(x), np.nan, possible)
+
+    def _room(self, x: Array, move: Array) -> Array:
+        """How many times the move fits between x and where the first number ends, 1 where none moves: (n, 1)."""
+        box: Box = self.bounds_
+        numbers = self._numbers()
+        ahead = np.where(move > 0, box.high.numpy() - x, x - box.low.numpy())[:, numbers]
+        by = np.abs(move[:, numbers])
+        times = np.divide(ahead, by, out=np.full_like(by, np.inf), where=by > 0).min(1, initial=np.inf, keepdims=True)
+        return np.where(np.isfinite(times), np.maximum(times, 0.0), 1.0)
+
+    def _numbers(self) -> list[int]:
+        """The columns that are neither categories nor constant."""
+        box: Box = self.bounds_
+        discrete = {*box.binary, *(j for block in box.blocks for j in block)}
+        return [j for j in range(box.d) if j not in discrete and box.high[j] > box.low[j]]
 
     def _steepest(self, x: Array, drawn: Array, rng: np.random.Generator, score: Score, price: Array) -> Array:
         """A move of numbers that costs between eps and 1, up or down the slope of an output over a move of 9 eps."""
         box: Box = self.bounds_
-        low, high = box.low.numpy(), box.high.numpy()
-        discrete = {*box.binary, *(j for block in box.blocks for j in block)}
-        numbers = [j for j in range(x.shape[1]) if j not in discrete and high[j] > low[j]]
+        low, high, numbers = box.low.numpy(), box.high.numpy(), self._numbers()
         h, slope = score(x), np.zeros_like(x)
         output = rng.integers(h.shape[1])
         for j in rng.permutation(numbers)[:STEEP_COLUMNS]:
@@ -293,8 +313,9 @@ class SenSeIBoostingClassifier(BoostingClassifier):
         people, by default the range of the data with its binary columns and one-hot blocks. trees, leaves,
         learning_rate, l2: as usual for boosting. search_every: after how many trees each row's version may be
         replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the
-        learned directions they lie, in standard deviations. avoid: a binary or one-hot column of which a unit step lies
-        by s along the directions is split only where that gains 1 / (1 - s)^avoid as much as elsewhere. monotone: -1, 0
+        learned directions half of them lie, in standard deviations; the others may lie anywhere. avoid: a binary or
+        one-hot column of which a unit step lies by s along the directions is split only where that gains
+        1 / (1 - s)^avoid as much as elsewhere, a number only for 1 / (1 - s^2)^avoid. monotone: -1, 0
         or 1 for each column, kept by the hard splits and therefore by the soft ones. NaN goes where LightGBM sends it.
         Classes count equally.
     Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``,
