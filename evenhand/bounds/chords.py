@@ -111,7 +111,7 @@ class _Intervals(NamedTuple):
         index = self.value.argmax(1, keepdim=True)
         first, second, b, _ = self._taken(index)
         g = (first + second) * sights.a + (b @ sights.side)[:, 0]
-        return _moved(g, sights.low, sights.high, sights.curve)[0]
+        return _best_move(g, sights.low, sights.high, sights.curve)
 
     def _taken(self, index: Tensor) -> _Intervals:
         b = self.b.gather(1, index[..., None].expand(-1, -1, self.b.shape[2]))
@@ -175,12 +175,16 @@ def _over_intervals(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The largest bound of the intervals between the edges, the middle of that interval, its multipliers."""
     first, second = edges[:, :-1], edges[:, 1:]
-    pull, constant = (b[:, None] @ sights.side)[:, 0], (b * sights.offset).sum(1)
-    g = (first + second)[..., None] * sights.a[:, None] + pull[:, None]
-    level = (first + second) * sights.c[:, None] - first * second + constant[:, None]
+    slope = first + second
+    g, level = slope[..., None] * sights.a[:, None], slope * sights.c[:, None] - first * second
+    if sights.side.shape[1]:
+        g += b[:, None] @ sights.side
+        level += (b * sights.offset).sum(1, keepdim=True)
     low, high = sights.low[:, None], sights.high[:, None]
-    value = torch.minimum(_moved(g, low, high, sights.curve)[1] + level, second.square() - _apart(sights)[:, None])
-    value = torch.minimum(value, _shared(sights, g, low, high) + level - 0.5 * _apart(sights)[:, None])
+    value = torch.minimum(_highest(g, low, high, sights.curve) + level, second.square() - _apart(sights)[:, None])
+    at = (value > sights.enough[:, None]).nonzero(as_tuple=True)
+    shared = _shared(sights, g[at], sights.low[at[0]], sights.high[at[0]])
+    value[at] = torch.minimum(value[at], shared + level[at] - 0.5 * _apart(sights)[at[0]])
     pair, interval = (value > sights.enough[:, None]).nonzero(as_tuple=True)
     found = b[pair]
     if sights.side.shape[1]:
@@ -216,7 +220,7 @@ def _descended(
             b = multipliers.T.double().nan_to_num(0.0, 0.0, 0.0)
             g = (first + second)[rows, None] * here.a + (b[:, :, None] * here.side).sum(1)
             shared = _shared(here, g, here.low, here.high) - 0.5 * _apart(here)
-            alone = _moved(g, here.low, here.high, here.curve)[1]
+            alone = _highest(g, here.low, here.high, here.curve)
             value = torch.minimum(value, torch.minimum(alone, shared) + constant[rows] + (b * here.offset).sum(1))
         best[rows], last[rows] = torch.minimum(before, value), b
         lacking = best[rows] - here.enough
@@ -259,11 +263,16 @@ class _Light:
             setattr(self, name, getattr(self, name)[..., kept])
 
 
-def _moved(g: Tensor, low: Tensor, high: Tensor, curve: Tensor) -> tuple[Tensor, Tensor]:
-    """The move in the box that is best for g . delta - curve . delta^2, and that value."""
-    free = torch.where(g > 0, high, low)
-    move = torch.where(curve > 0, torch.minimum(torch.maximum(g / (2 * curve), low), high), free)
-    return move, (g * move - curve * move.square()).sum(-1)
+def _best_move(g: Tensor, low: Tensor, high: Tensor, curve: Tensor) -> Tensor:
+    """The move in the box that is best for g . delta - curve . delta^2; where nothing is charged it goes to an end."""
+    return (g * (0.5 / curve.clamp(min=1e-300))).clamp_(low, high)
+
+
+def _highest(g: Tensor, low: Tensor, high: Tensor, curve: Tensor) -> Tensor:
+    """max of g . delta - curve . delta^2 over the box."""
+    move = _best_move(g, low, high, curve)
+    worth = curve * move
+    return torch.sub(g, worth, out=worth).mul_(move).sum(-1)
 
 
 def _apart(sights: Sights) -> Tensor:
@@ -273,4 +282,4 @@ def _apart(sights: Sights) -> Tensor:
 
 def _shared(sights: Sights, g: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Half of the price by distance; the other half is at least what the inner radius costs."""
-    return _moved(g, low, high, 0.5 * sights.curve)[1]
+    return _highest(g, low, high, 0.5 * sights.curve)

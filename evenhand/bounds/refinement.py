@@ -16,7 +16,7 @@ from evenhand.bounds.partition import Pieces, over_box, split
 
 AT_ONCE = 16  # people
 CLOSER = 10  # rounds of a closer look at a person's worst pieces
-PAIRS = 2048  # (person, piece) pairs looked at together
+PAIRS = 1024  # (person, piece) pairs looked at together: few enough for the processor's cache
 MOST_KEPT = 100_000  # pieces made for people who have been looked at
 
 
