@@ -182,9 +182,9 @@ def _over_intervals(
         level += (b * sights.offset).sum(1, keepdim=True)
     low, high = sights.low[:, None], sights.high[:, None]
     value = torch.minimum(_highest(g, low, high, sights.curve) + level, second.square() - _apart(sights)[:, None])
-    at = (value > sights.enough[:, None]).nonzero(as_tuple=True)
-    shared = _shared(sights, g[at], sights.low[at[0]], sights.high[at[0]])
-    value[at] = torch.minimum(value[at], shared + level[at] - 0.5 * _apart(sights)[at[0]])
+    open_ = (value > sights.enough[:, None]).nonzero(as_tuple=True)
+    shared = _shared(sights, g[open_], sights.low[open_[0]], sights.high[open_[0]])
+    value[open_] = torch.minimum(value[open_], shared + level[open_] - 0.5 * _apart(sights)[open_[0]])
     pair, interval = (value > sights.enough[:, None]).nonzero(as_tuple=True)
     found = b[pair]
     if sights.side.shape[1]:

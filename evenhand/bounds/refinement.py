@@ -90,8 +90,9 @@ class Refinement:
         self.made = _Grown(self.start)
         self.children: dict[int, list[int]] = {}
 
-    def upper(self, views: Views, work: int, at_once: int) -> tuple[Tensor, Tensor]:
-        """max over the pieces of ``Views.values``, (n,), and a point of the worst piece that may come near it, (n, d).
+    def upper(self, views: Views, work: int, at_once: int) -> tuple[Tensor, Tensor, Tensor]:
+        """max over the pieces of ``Views.values``, (n,), a point of the worst piece that may come near it, (n, d), and
+        how many pieces were made for each person.
 
         Round by round each person's worst pieces are cut, and those on which the network is linear are looked at
         closer, until that is enough or so many pieces (``work``) have been made for the person.
@@ -127,7 +128,7 @@ class Refinement:
         point = views.x.clone()
         top = _rank(person, value, n) == 0
         point[person[top]] += move[top]
-        return done.scatter_reduce(0, person, value, "amax"), point
+        return done.scatter_reduce(0, person, value, "amax"), point, work - left
 
     def _cut(self, person: Tensor, piece: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The parts of the chosen (person, piece): whose they are, which pieces, and of which entry."""
