@@ -122,6 +122,10 @@ def test_certify_public(command, tmp_path):
     command("certify_public", "--data", data, "--nets", "gc-4", "--n", "5", "--eps", "0.01")
     (row,) = pd.read_csv(tmp_path / "certify_public.csv").to_dict("records")
     assert 0 <= row["r_low"] <= row["r_high"]
+    command("certify_public", "--data", data, "--own", "--nets", "own-8", "--n", "5", "--eps", "0.01")
+    (row,) = pd.read_csv(tmp_path / "certify_own.csv").to_dict("records")
+    assert row["odd_units"]
+    assert 0 < row["r_low"] <= row["r_high"] < 5 * row["r_low"]
 
 
 def test_relative_objective(command, tmp_path):
