@@ -1,15 +1,20 @@
 """Certificates of public networks that nobody here trained: nine of the fairness-verification literature.
 
     python experiments/certify_public.py --data DIR [--nets ac-1 gc-4] [--eps 0.01 0.1] [--n 300] [--free sex age]
-        [--out DIR]
+        [--own] [--out DIR]
 
 DIR holds the networks as .npz (W0 b0 W1 b1 ..., ReLU between, one logit) and the people as adult_encoded.npz and
 german_encoded.npz (X, columns, low, high, std). Metric: Sigma = diag(1 / std^2), 0 for the free columns; bounds: low
 and high, sex binary; tuning rows X[:300], held-out rows X[300:300 + n]. A run that is already in the results is not
 made again. One core; seconds are CPU seconds.
+
+--own: networks of the same kind that this script trains, on the rows after the first 600 and on the columns as they
+are, with other sensitive columns free; in odd units every other column is multiplied by 1000 and the rest divided by
+it. Writes certify_own.csv.
 """
 
 import argparse
+import itertools
 import time
 from pathlib import Path
 
@@ -25,6 +30,17 @@ from evenhand.fair_metrics import FairMetric
 RESULTS = Path(__file__).resolve().parent / "results"
 NETS = ["ac-1", "ac-2", "ac-3", "ac-4", "ac-6", "ac-9", "ac-11", "gc-1", "gc-4"]
 TUNING = 300
+OWN = {  # people, hidden layers, free columns, odd units
+    "own-1": ("adult", (64, 32, 16, 8, 4), ("race",), False),
+    "own-2": ("adult", (30, 30), ("sex", "race"), False),
+    "own-3": ("adult", (128,), ("age",), False),
+    "own-4": ("adult", (20, 20, 20), ("race",), False),
+    "own-5": ("adult", (20, 20, 20), ("race",), True),
+    "own-6": ("german", (64, 32, 16, 8, 4), ("sex",), False),
+    "own-7": ("german", (30, 30), ("sex", "age"), False),
+    "own-8": ("german", (128,), ("age",), True),
+}
+SEED, FIRST_TRAINED, STEPS, BATCH, LEARNING_RATE = 0, 600, 2000, 128, 1e-3
 
 
 def network(path: Path) -> nn.Sequential:
@@ -40,44 +56,75 @@ def network(path: Path) -> nn.Sequential:
     return nn.Sequential(*parts[:-1])
 
 
-def people(path: Path, free: tuple[str, ...] = ("sex",)):
-    """Encoded rows, the fair metric and the domain."""
+def people(path: Path, free: tuple[str, ...] = ("sex",), unit: np.ndarray | float = 1.0):
+    """Encoded rows, the fair metric and the domain, in other units if asked for."""
     data = np.load(path, allow_pickle=False)
     names = [str(name) for name in data["columns"]]
     sex = names.index("sex")
-    price = 1 / data["std"].astype(np.float64) ** 2
+    price = 1 / (unit * data["std"].astype(np.float64)) ** 2
     price[[names.index(name) for name in free]] = 0.0
-    box = Box(data["low"].astype(np.float64), data["high"].astype(np.float64), binary=[sex])
-    return data["X"].astype(np.float64), FairMetric(sigma=torch.from_numpy(np.diag(price))), box
+    box = Box(unit * data["low"].astype(np.float64), unit * data["high"].astype(np.float64), binary=[sex])
+    return unit * data["X"].astype(np.float64), FairMetric(sigma=torch.from_numpy(np.diag(price))), box
+
+
+def own(folder: Path, name: str):
+    """A network of ours, in its units, with its people, the fair metric and the domain."""
+    of, widths, free, odd = OWN[name]
+    path = folder / f"{of}_encoded.npz"
+    data = np.load(path, allow_pickle=False)
+    x = torch.from_numpy(data["X"].astype(np.float32))[FIRST_TRAINED:]
+    y = torch.from_numpy(data["y"].astype(np.float32))[FIRST_TRAINED:]
+    torch.manual_seed(SEED)
+    parts: list[nn.Module] = []
+    for a, b in itertools.pairwise((x.shape[1], *widths)):
+        parts += [nn.Linear(a, b), nn.ReLU()]
+    model = nn.Sequential(*parts, nn.Linear(widths[-1], 1))
+    optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    for _ in range(STEPS):
+        rows = torch.randint(len(x), (BATCH,))
+        optimiser.zero_grad()
+        nn.functional.binary_cross_entropy_with_logits(model(x[rows])[:, 0], y[rows]).backward()
+        optimiser.step()
+    model = model.double().eval()
+    unit = np.where(np.arange(x.shape[1]) % 2, 1e-3, 1e3) if odd else np.ones(x.shape[1])
+    with torch.no_grad():
+        model[0].weight.div_(torch.from_numpy(unit))
+    return model, free, people(path, free, unit)
 
 
 def run(folder: Path, name: str, eps: float, n: int, free: tuple[str, ...]) -> dict[str, object]:
-    x, metric, box = people(folder / f"{'adult' if name.startswith('ac') else 'german'}_encoded.npz", free)
-    model = network(folder / f"{name}.npz")
+    if name in OWN:
+        model, free, (x, metric, box) = own(folder, name)
+    else:
+        x, metric, box = people(folder / f"{'adult' if name.startswith('ac') else 'german'}_encoded.npz", free)
+        model = network(folder / f"{name}.npz")
     began = time.process_time()
     held_out = x[TUNING : TUNING + n]
     cert = certify(model, held_out, metric, eps, box, x_tune=x[:TUNING], distinct_people=True)
     sizes = "-".join(str(part.out_features) for part in model if isinstance(part, nn.Linear))
     numbers = {"r_low": cert.r_low, "r_high": cert.r_high, "gap": cert.gap, "upper": cert.upper, "lam": cert.lam}
     setting = {"net": name, "layers": sizes, "free": " ".join(free), "eps": eps, "n": n}
+    if name in OWN:
+        setting |= {"people": OWN[name][0], "odd_units": OWN[name][3]}
     return {**setting, **numbers, "seconds": time.process_time() - began}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--nets", nargs="+", default=NETS)
+    parser.add_argument("--nets", nargs="+")
     parser.add_argument("--eps", nargs="+", type=float, default=[0.01, 0.1])
     parser.add_argument("--n", type=int, default=300)
     parser.add_argument("--free", nargs="+", default=["sex"])
+    parser.add_argument("--own", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    path = given.out / "certify_public.csv"
+    path = given.out / ("certify_own.csv" if given.own else "certify_public.csv")
     rows = pd.read_csv(path).to_dict("records") if path.exists() else []
     for eps in given.eps:
-        for name in given.nets:
-            setting = (name, eps, given.n, " ".join(given.free))
+        for name in given.nets or (list(OWN) if given.own else NETS):
+            setting = (name, eps, given.n, " ".join(OWN[name][2] if given.own else given.free))
             if any((row["net"], row["eps"], row["n"], row["free"]) == setting for row in rows):
                 continue
             rows.append(run(given.data, name, eps, given.n, tuple(given.free)))

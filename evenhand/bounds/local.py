@@ -38,27 +38,33 @@ class Local:
     slack: float = 0.0  # less than this above the bound near a person is not worth any work
 
     @torch.no_grad()
-    def upper(self, x: Tensor, lam: float, reached: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """r_lam(x), at most, and an x' that may come near it: (n, d) -> (n,), (n, d). reached (n,): what r_lam is known
-        to be at least, where work may stop."""
+    def upper(
+        self, x: Tensor, lam: float, reached: Tensor | None = None, most: int | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """r_lam(x), at most, an x' that may come near it, and how many pieces were made: (n, d) -> (n,), (n, d), (n,).
+        reached (n,): what r_lam is known to be at least, where work may stop; most: pieces that may be made for a
+        person, if fewer than usual."""
         known = torch.zeros(len(x), dtype=torch.float64) if reached is None else reached
-        found = [self._upper(x[i : i + 64], lam, known[i : i + 64]) for i in range(0, len(x), 64)]
+        work = self.work if most is None else min(self.work, most)
+        found = [self._upper(x[i : i + 64], lam, known[i : i + 64], work) for i in range(0, len(x), 64)]
         if not found:
-            return torch.zeros(0, dtype=torch.float64), x
-        return torch.cat([upper for upper, _ in found]), torch.cat([point for _, point in found])
+            return torch.zeros(0, dtype=torch.float64), x, torch.zeros(0, dtype=torch.long)
+        upper, points, used = (torch.cat(each) for each in zip(*found, strict=True))
+        return upper, points, used
 
-    def _upper(self, x: Tensor, lam: float, reached: Tensor) -> tuple[Tensor, Tensor]:
+    def _upper(self, x: Tensor, lam: float, reached: Tensor, work: int) -> tuple[Tensor, Tensor, Tensor]:
         near, inner, alone = around(self.problem, x, lam)
-        goal, points = torch.maximum(near, reached) + self.slack, x.clone()
+        goal, points, used = torch.maximum(near, reached) + self.slack, x.clone(), torch.zeros(len(x), dtype=torch.long)
         rows = (alone > ENOUGH * goal).nonzero()[:, 0]
         if self.refinement is not None and len(rows):
             views = _views(self.problem, x[rows], lam, inner[rows], goal[rows])
-            far, points[rows] = self.refinement.upper(views, self._work, WORST)
+            far, points[rows], used[rows] = self.refinement.upper(views, work, WORST)
             alone[rows] = torch.minimum(alone[rows], torch.maximum(near[rows], far))
-        return self._rounded(x, alone), points
+        return self._rounded(x, alone), points, used
 
     @property
-    def _work(self) -> int:
+    def work(self) -> int:
+        """Pieces that may be made for a person."""
         if by_signs(self.problem.layers):
             return WORK
         return min(LARGEST_WORK, max(LEAST_WORK, int(WORK / _size(self.problem))))
@@ -166,6 +172,16 @@ def cut(
     except KeyboardInterrupt:
         pass
     return Local(problem, pieces, slack)
+
+
+def affordable(used: Tensor, mean: float) -> int:
+    """How many pieces each person may have so that they are at most so many on average, given how many were used."""
+    low, high = 1, int(used.max()) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        within = float(used.clamp(max=middle).double().mean()) <= mean
+        low, high = (middle, high) if within else (low, middle)
+    return low
 
 
 @torch.no_grad()

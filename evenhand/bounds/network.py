@@ -20,7 +20,7 @@ from evenhand.bounds.crown import output_change, output_range
 from evenhand.bounds.factors import LinAlgError, effective_size
 from evenhand.bounds.fibre import fibre_of
 from evenhand.bounds.layers import Layer, forward
-from evenhand.bounds.local import FIRST_WORK, MOST_WORK, PEOPLE, Local, can_be_cut, cut, shells_lam
+from evenhand.bounds.local import FIRST_WORK, MOST_WORK, PEOPLE, Local, affordable, can_be_cut, cut, shells_lam
 from evenhand.bounds.normal import Normal, normalised
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, fits
@@ -41,6 +41,8 @@ TRIED, TRIED_AGAIN = 32, 64  # tuning people on whom a lam is tried, and the cho
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
 HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
 STEP_DOWN = 1.2
+MEAN_WORK = 0.4  # of the pieces that may be made for one person: so many on average
+SECOND_LOOK = 3  # at another lam so many times fewer
 GIVEN_UP = 1.25  # times the least objective so far; a little more may be one person's, for whom the next cuts do
 ON, MOST_STEPS = 1.4, 24  # and so on by this factor
 REFINED_SIZE, REFINED = 300, 2  # up to here more lam are tried, in so many rounds
@@ -64,6 +66,7 @@ class NetworkBound:
     rounds: int
     dual: Solver | None
     local: Local | None
+    most: int | None = None  # pieces that the local bound may make for a person, if fewer than usual
 
     def at(self, lam: float) -> NetworkBound:
         dual = self.dual
@@ -75,7 +78,9 @@ class NetworkBound:
             except (ValueError, LinAlgError):
                 dual = None
         largest = self.largest if lam >= self.lam else self.ceiling
-        return replace(self, lam=lam, largest=largest, confident=(lam, largest), dual=dual)
+        most = self.local.work if self.most is None and self.local is not None else self.most
+        most = None if most is None else most // SECOND_LOOK
+        return replace(self, lam=lam, largest=largest, confident=(lam, largest), dual=dual, most=most)
 
     def upper(self, x: Tensor, reached: Tensor | None = None) -> Bracket:
         rows, square = x / self.normal.unit, self.normal.scale**2
@@ -87,7 +92,7 @@ class NetworkBound:
             upper = torch.minimum(upper, found.upper * square)
         if self.local is not None:
             known = lower if reached is None else torch.maximum(lower, reached)
-            far, points = self.local.upper(rows, self.lam / square, known / square)
+            far, points, _ = self.local.upper(rows, self.lam / square, known / square, self.most)
             upper = torch.minimum(upper, far * square)
             points = self.problem.box.round(points * self.normal.unit)
             gain = self.problem.gain(x, points, self.lam)
@@ -178,6 +183,7 @@ def bound_network(
         rounds,
         chosen.dual,
         local if chosen.local else None,
+        chooser.most,
     )
 
 
@@ -235,6 +241,7 @@ class _Chooser:
         self.problem, self.x, self.eps, self.lowest = normal.problem, x, eps, lowest
         self.reached, self.progress = reached, progress
         self.trials: list[_Trial] = []
+        self.most: int | None = None  # pieces for a person
 
     @property
     def least(self) -> float:
@@ -254,10 +261,11 @@ class _Chooser:
         lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
         local = self._cut(STEPS_UP[1] * lowest, FIRST_WORK)
         few, reached = self.x[:FEW], self.reached(lowest)
-        at_lowest = self._objective(lowest, local.upper(few, lowest, reached[:FEW])[0])
+        at_lowest = self._objective(lowest, local.upper(few, lowest, reached[:FEW], FIRST_WORK)[0])
         if at_lowest <= HOPELESS * (lowest * self.eps + float(reached.mean())):
             local = self._cut(STEPS_UP[1] * lowest, MOST_WORK, local)
-            self._upwards(local, lowest)
+            if not self._upwards(local, lowest, STEPS_UP[1:], 1.0):
+                self._try(local, lowest)  # the bound is tightest where it was cut for, so this seldom pays
             return local
         return self._downwards(local, self._best_as_it_is(local, lowest), lowest)
 
@@ -292,7 +300,7 @@ class _Chooser:
             by_dual = bracket(solver, few, rounds=3).upper
             alone = self._add(lam, by_dual, solver, False)
             if pieces is not None and alone < 2 * self.least:
-                both = torch.minimum(by_dual, pieces.upper(few, lam, self.reached(lam)[:TRIED])[0])
+                both = torch.minimum(by_dual, pieces.upper(few, lam, self.reached(lam)[:TRIED], self.most)[0])
                 if self._objective(lam, both) < WORTH * alone:
                     self._add(lam, both, solver, True)
         return local
@@ -305,7 +313,7 @@ class _Chooser:
         if best is None or not best.local or local is None or len(more) <= len(best.upper) or self.close(FAR):
             return
         rest, reached = more[len(best.upper) :], self.reached(best.lam)[len(best.upper) : len(more)]
-        upper = torch.cat([best.upper, local.upper(rest, best.lam, reached)[0]])
+        upper = torch.cat([best.upper, local.upper(rest, best.lam, reached, self.most)[0]])
         if best.dual is not None:
             upper[len(best.upper) :].clamp_(max=bracket(best.dual, rest, rounds=3).upper)
         others = [trial for trial in self.trials if not trial.local]
@@ -318,27 +326,36 @@ class _Chooser:
             far = upper > reached + lam * self.eps  # nobody's bound rises with lam
             if not bool(far.any()):
                 break
-            upper[far] = torch.minimum(upper[far], local.upper(more[far], lam, reached[far])[0])
+            upper[far] = torch.minimum(upper[far], local.upper(more[far], lam, reached[far], self.most)[0])
             if self._add(lam, upper.clone(), None, True) > 1.1 * self.least:
                 break
 
     def _downwards(self, local: Local, lam: float, lowest: float) -> Local:
         """Smaller and smaller lam, with pieces cut further for each, as long as that is worth it."""
         while lam >= lowest:
-            local = self._cut(lam, MOST_WORK, local)
-            objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
-            if objective > GIVEN_UP * self.least:
+            before, local = local.pieces, self._cut(lam, MOST_WORK, local)
+            further = local.pieces is not before  # else all the work is done, and what follows is convex in lam
+            if self._try(local, lam) > (GIVEN_UP if further else 1.0) * self.least:
                 break
             lam = lam / STEP_DOWN
         return local
 
-    def _upwards(self, local: Local, lowest: float) -> None:
+    def _upwards(self, local: Local, lowest: float, first: tuple[float, ...] = STEPS_UP, bump: float = 1.03) -> bool:
+        """Larger and larger lam until the objective, which is convex in lam but for what the bound loses, rises by more
+        than ``bump``; whether any but the first was best."""
         further = [STEPS_UP[-1] * ON**i for i in range(1, MOST_STEPS)]
-        for factor in (*STEPS_UP, *further):
-            lam = factor * lowest
-            objective = self._add(lam, local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED])[0], None, True)
-            if objective > 1.03 * self.least:
-                break  # convex in lam
+        lams = [factor * lowest for factor in (*first, *further)]
+        for lam in lams:
+            if self._try(local, lam) > bump * self.least:
+                break
+        return self.least < next(trial.objective for trial in self.trials if trial.lam == lams[0])
+
+    def _try(self, local: Local, lam: float) -> float:
+        """The local bound at lam. Where most people would take as long as anybody may, everybody is given less."""
+        upper, _, used = local.upper(self.x[:TRIED], lam, self.reached(lam)[:TRIED], self.most)
+        if float(used.double().mean()) > MEAN_WORK * local.work:
+            self.most = affordable(used, MEAN_WORK * local.work)
+        return self._add(lam, upper, None, True)
 
     def _add(self, lam: float, upper: Tensor, dual: Solver | None, local: bool) -> float:
         self.trials.append(_Trial(lam, self._objective(lam, upper), upper, dual, local))

@@ -65,11 +65,8 @@ class SeparablePart:
     def _columns(self, a: Tensor, charge: Tensor) -> Tensor:
         """sum over columns of max of a_j t - charge * weight_j t^2 over low_j <= t <= high_j."""
         curve = charge[..., None] * self.weight
-        low, high = self.low[:, None], self.high[:, None]
-        flat = torch.where(a > 0, high, low)
-        top = torch.where(curve > 0, a / (2 * curve), flat)
-        move = torch.minimum(torch.maximum(top, low), high)
-        return (a * move - curve * move.square()).sum(-1)
+        move = (a * (0.5 / curve.clamp(min=1e-300))).clamp(self.low[:, None], self.high[:, None])
+        return (move * (a - curve * move)).sum(-1)
 
 
 class BallPart:

@@ -53,8 +53,11 @@ def fits(problem: Problem, m: Multipliers) -> bool:
     return int(torch.linalg.cholesky_ex(curvature(problem, m)).info) == 0
 
 
+CHEAPEST = 1e-3  # of the price of a move: those that cost less are held by th rather than by a huge lam
+
+
 def start_multipliers(problem: Problem) -> Multipliers:
-    """Multipliers with S > 0, from products of spectral norms."""
+    """Multipliers with S > 0, from products of spectral norms and the price of the cheapest move that is not free."""
     layers = problem.layers
     total = torch.linalg.matrix_norm(layers[-1].weight.detach(), 2).item() ** 2
     eta: list[Tensor] = []
@@ -65,9 +68,12 @@ def start_multipliers(problem: Problem) -> Multipliers:
             low, high = known
             steep = float(((low + high).square() + 2 * (low * high).abs()).max())
         total = 2 * total * steep * torch.linalg.matrix_norm(layer.weight.detach(), 2).item() ** 2
-    lam = torch.tensor(3 * total + 1e-6, dtype=torch.float64)
+    prices = torch.linalg.eigvalsh(problem.sigma_free[:, problem.free].detach())[problem.k :]
+    cheapest = 2 * float(prices[0]) if len(prices) else 1.0
+    held = 1.0 if cheapest < CHEAPEST else 1e-3
+    lam = torch.tensor(3 * total / min(1.0, max(cheapest, CHEAPEST)) + 1e-6, dtype=torch.float64)
     gam = torch.full((problem.k,), 3 * total + 1e-8, dtype=torch.float64)
-    th = torch.full((len(problem.free),), 1e-3 * total + 1e-9, dtype=torch.float64)
+    th = torch.full((len(problem.free),), held * total + 1e-9, dtype=torch.float64)
     return Multipliers(lam, eta, gam, th)
 
 
@@ -76,6 +82,13 @@ def corner(problem: Problem, m: Multipliers) -> Tensor:
     s00 = m.lam * problem.sigma_free[:, problem.free] + (problem.basis * m.gam) @ problem.basis.T + torch.diag(m.th)
     known = problem.slopes[0] if problem.widths else None
     return s00 if known is None else s00 + _bent(problem, m, 1, known)
+
+
+def natural_size(problem: Problem, m: Multipliers) -> Tensor:
+    """What stands on S's diagonal before anything is taken off it, d_F + sum of the hidden widths: the units in which
+    its entries, and their rounding, are at most about 1."""
+    paid = m.lam * problem.sigma_free[:, problem.free].diagonal() + problem.basis.square() @ m.gam + m.th
+    return torch.cat([paid, *m.eta])
 
 
 def slope_sums(problem: Problem) -> list[Tensor]:

@@ -14,9 +14,9 @@ from evenhand.bounds.chords import Sights, worst
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.partition import Pieces, over_box, split
 
-AT_ONCE = 16  # people
+AT_ONCE, BLOCK = 16, 2048  # people, and pieces
 CLOSER = 10  # rounds of a closer look at a person's worst pieces
-PAIRS = 2048  # (person, piece) pairs looked at together
+PAIRS = 1024  # (person, piece) pairs looked at together: few enough for the processor's cache
 MOST_KEPT = 100_000  # pieces made for people who have been looked at
 
 
@@ -37,18 +37,22 @@ class Views:
         roof = pieces.ceiling + over_box(pieces.above, pieces.low, pieces.high)
         base = pieces.floor - over_box(-pieces.below, pieces.low, pieces.high)
         low, high = pieces.low.T.contiguous(), pieces.high.T.contiguous()
+        paid = self.weight.nonzero()[:, 0].tolist()
         for i in range(0, len(self.x), AT_ONCE):
             x, f_x = self.x[i : i + AT_ONCE], self.f_x[i : i + AT_ONCE, None]
-            cost = torch.zeros(len(x), len(pieces), dtype=torch.float64)
-            for j in self.weight.nonzero()[:, 0].tolist():
-                at = x[:, j : j + 1]
-                cost += self.weight[j] * torch.maximum(low[j] - at, at - high[j]).clamp_(min=0).square_()
-            cost = torch.maximum(cost, self.inner[i : i + AT_ONCE, None].square())
-            change = torch.maximum(roof - f_x, f_x - base).clamp(min=0)
-            quick = change.square() - self.lam * cost
+            least = self.inner[i : i + AT_ONCE, None].square()
+            for k in range(0, len(pieces), BLOCK):  # so that the numbers stay in the processor's cache
+                block = slice(k, k + BLOCK)
+                cost = torch.zeros(len(x), len(roof[block]), dtype=torch.float64)
+                for j in paid:
+                    at = x[:, j : j + 1]
+                    away = torch.maximum(low[j, block] - at, at - high[j, block]).clamp_(min=0)
+                    cost.addcmul_(away, away, value=float(self.weight[j]))
+                change = torch.maximum(roof[block] - f_x, f_x - base[block]).clamp_(min=0)
+                found[i : i + AT_ONCE, block] = change.square_() - self.lam * torch.maximum(cost, least)
+            quick = found[i : i + AT_ONCE]
             person, piece = (quick > self.enough[i : i + AT_ONCE, None]).nonzero(as_tuple=True)
             quick[person, piece] = torch.minimum(self.pairs(pieces, i + person, piece)[0], quick[person, piece])
-            found[i : i + AT_ONCE] = quick
         return found
 
     def pairs(self, pieces: Pieces, person: Tensor, piece: Tensor, rounds: int = 0) -> tuple[Tensor, Tensor]:
@@ -90,8 +94,9 @@ class Refinement:
         self.made = _Grown(self.start)
         self.children: dict[int, list[int]] = {}
 
-    def upper(self, views: Views, work: int, at_once: int) -> tuple[Tensor, Tensor]:
-        """max over the pieces of ``Views.values``, (n,), and a point of the worst piece that may come near it, (n, d).
+    def upper(self, views: Views, work: int, at_once: int) -> tuple[Tensor, Tensor, Tensor]:
+        """max over the pieces of ``Views.values``, (n,), a point of the worst piece that may come near it, (n, d), and
+        how many pieces were made for each person.
 
         Round by round each person's worst pieces are cut, and those on which the network is linear are looked at
         closer, until that is enough or so many pieces (``work``) have been made for the person.
@@ -127,7 +132,7 @@ class Refinement:
         point = views.x.clone()
         top = _rank(person, value, n) == 0
         point[person[top]] += move[top]
-        return done.scatter_reduce(0, person, value, "amax"), point
+        return done.scatter_reduce(0, person, value, "amax"), point, work - left
 
     def _cut(self, person: Tensor, piece: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The parts of the chosen (person, piece): whose they are, which pieces, and of which entry."""

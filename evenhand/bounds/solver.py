@@ -7,22 +7,25 @@ from torch import Tensor
 
 from evenhand.bounds.factors import LARGE, Steps, Whole, diagonal_and_few, eliminates, factor_of_s, factor_of_steps
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.quadratic_dual import Facts, Multipliers, Rows, curvature, linear_part
+from evenhand.bounds.quadratic_dual import Facts, Multipliers, Rows, curvature, linear_part, natural_size
 
-MARGIN = 1e-10  # S must be positive definite by this much of its norm
+MARGIN = 1e-10  # S in its natural units must be positive definite by this much of its norm
 
 
 class NotPositiveDefinite(ValueError):
     """S has no margin above zero, so the quadratic bound would be a guess rather than a proof."""
 
 
-def verified_smallest_eigenvalue(s: Tensor) -> float:
-    """A number that the smallest eigenvalue of symmetric ``s`` provably exceeds: computed value minus its error bound.
+def verified_smallest_eigenvalue(s: Tensor, size: Tensor) -> float:
+    """A number that the smallest eigenvalue of symmetric ``s`` in units of ``size``, s_ij / sqrt(size_i size_j),
+    provably exceeds: computed value minus its error bound. Multipliers of columns and neurons that hardly matter are
+    smaller than the others by any factor, which says nothing of how safely S is positive definite.
 
     The QR algorithm is backward stable: its eigenvalues are those of s + e with |e| <= c n u |s|, u = 2^-53; c = 10 is
     generous. Raises unless the number is above a margin.
     """
-    values = torch.linalg.eigvalsh(s)
+    unit = size.rsqrt()
+    values = torch.linalg.eigvalsh(unit[:, None] * s * unit)
     norm = float(values.abs().max())
     smallest = float(values[0]) - 10 * s.shape[0] * 2.0**-53 * norm
     if not smallest > MARGIN * norm:
@@ -40,7 +43,8 @@ class Solver:
     def __init__(self, problem: Problem, m: Multipliers, verify: bool = True) -> None:
         self.problem, self.m, self.facts = problem, m.map(torch.Tensor.detach), Facts(problem)
         self.size = len(problem.free) + sum(problem.widths)
-        self.smallest = verified_smallest_eigenvalue(curvature(problem, self.m)) if verify else 0.0
+        self.natural = natural_size(problem, self.m)
+        self.smallest = verified_smallest_eigenvalue(curvature(problem, self.m), self.natural) if verify else 0.0
         self.s = factor_of_s(problem, self.m)
         self.rho = penalty(problem, self.m)
         self.large = self.size > LARGE
@@ -88,15 +92,19 @@ class Solver:
     def value(self, rows: Rows, u: Tensor) -> Tensor:
         """The bound c0 + sup_C(u) + max_v (b' . v - v^T S v), b' = b - G^T u, proven in floating point: (N,).
 
-        For any w the maximum is at most b' . w - w^T S w + |b' - 2 S w|^2 / (4 smallest eigenvalue), so an inexact
-        inverse does no harm; a last term covers the rounding of the sums.
+        For any w the maximum is at most b' . w - w^T S w + |b' - 2 S w|^2 / (4 smallest eigenvalue), in the units of
+        that eigenvalue, so an inexact inverse does no harm (a second step makes w good where S is nearly singular); a
+        last term covers the rounding of the sums.
         """
         c0, b = linear_part(self.problem, self.m, rows)
         b = b - self.facts.transpose(u)
         w = 0.5 * self.s.solve(b)
+        if self.smallest > 0:
+            w = w + 0.5 * self.s.solve(b - 2 * self.s.times(w))
         sw = self.s.times(w)
         reached, curved = (b * w).sum(1), (w * sw).sum(1)
-        missed = (b - 2 * sw).square().sum(1) / (4 * self.smallest) if self.smallest > 0 else 0.0
+        left = ((b - 2 * sw).square() / self.natural).sum(1)
+        missed = left / (4 * self.smallest) if self.smallest > 0 else 0.0
         support = self.facts.support(u, rows)
         rounding = 1e-12 * (1e-3 + c0.abs() + support.abs() + reached.abs() + curved.abs())
         return c0 + support + reached - curved + missed + rounding

@@ -19,6 +19,7 @@ from evenhand.bounds.quadratic_dual import (
     curvature,
     linear_part,
     make_rows,
+    natural_size,
     start_multipliers,
 )
 from evenhand.bounds.solver import NotPositiveDefinite, Solver, penalty, verified_smallest_eigenvalue
@@ -88,7 +89,7 @@ def uniform_bound(
     for _ in range(20):
         s = curvature(problem, m)
         try:
-            verified_smallest_eigenvalue(s)
+            verified_smallest_eigenvalue(s, natural_size(problem, m))
         except NotPositiveDefinite:
             m = Multipliers(m.lam, m.eta, m.gam, m.th + 1e-9 * s.diagonal().max())
         else:

@@ -9,7 +9,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from bounds.nets import other_points, random_layers, random_points, with_activations
 from evenhand.bounds import local, partition
-from evenhand.bounds.local import LARGEST_WORK, LEAST_WORK, WORK, Local, can_be_cut, cut
+from evenhand.bounds.local import LARGEST_WORK, LEAST_WORK, WORK, Local, affordable, can_be_cut, cut
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.shells import shell_values
 from evenhand.domain import Box
@@ -113,7 +113,7 @@ def test_the_pieces_show_an_x_that_comes_near_the_bound():
     problem = column_problem((3, 4, 4, 1))
     local = cut(problem, random_points(problem, 4, 2), 0.01, LAM, work=200)
     x = random_points(problem, 12, 5)
-    upper, points = local.upper(x, LAM)
+    upper, points, _ = local.upper(x, LAM)
     assert ((points >= problem.box.low - 1e-9) & (points <= problem.box.high + 1e-9)).all()
     gain = problem.gain(x, points, LAM)
     assert (gain <= upper + 1e-9).all()
@@ -203,8 +203,8 @@ def test_pieces_bracket_the_exact_supremum():
 def test_of_a_large_network_fewer_pieces_are_made_and_of_a_small_one_more(monkeypatch):
     """Of those that are cut by columns; where signs are split the number is fixed."""
     small, large = column_problem((4, 13, 13, 1)), column_problem((4, 150, 150, 1))
-    assert LEAST_WORK <= Local(large, None)._work < WORK < Local(small, None)._work <= LARGEST_WORK
-    assert Local(column_problem((4, 13, 1)), None)._work == WORK
+    assert LEAST_WORK <= Local(large, None).work < WORK < Local(small, None).work <= LARGEST_WORK
+    assert Local(column_problem((4, 13, 1)), None).work == WORK
     x = random_points(large, 3, 0)
     sizes = []
     for usual in (local.USUAL, 8 * local.USUAL):
@@ -246,3 +246,23 @@ def test_shells_of_the_last_groups_are_kept_where_they_are_small():
     assert local._shells(problem, groups[0]) is not first
     local._shells(wide, groups[0])
     assert wide not in local._KEPT
+
+
+def test_no_more_pieces_are_made_for_a_person_than_may_be():
+    problem = column_problem((4, 13, 13, 1))
+    x = random_points(problem, 6, 1)
+    local = Local(problem, partition.whole(problem))
+    free, _, used = local.upper(x, LAM)
+    assert used.max() > 100
+    capped, _, fewer = local.upper(x, LAM, most=40)
+    assert (fewer <= 40 + 2 * 16).all()  # a round is not broken off
+    assert (capped >= free - 1e-12).all()
+    assert capped.mean() > free.mean()
+
+
+def test_who_needs_little_leaves_more_for_the_others():
+    used = torch.tensor([0, 10, 1000, 3000])
+    assert affordable(used, 100) == 195  # 0, 10, 195, 195
+    assert affordable(used, 750) == 1990
+    assert affordable(used, 2000) == 3000
+    assert affordable(torch.tensor([5, 5]), 0.1) == 1

@@ -1,5 +1,7 @@
 """The bound of a network behind the interface that certificates use: true of every point tried, row by row."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -84,8 +86,8 @@ def test_a_lam_that_suits_only_those_it_was_tried_on_is_given_up():
     """The bound of the first sixteen is 1 at any lam, that of the others 1000 below lam = 10 and 1 from there on."""
 
     class Tail:
-        def upper(self, x, lam, reached=None):
-            return torch.where(x[:, 0] < 16, 1.0, 1000.0 if lam < 10 else 1.0).double(), x
+        def upper(self, x, lam, reached=None, most=None):
+            return torch.where(x[:, 0] < 16, 1.0, 1000.0 if lam < 10 else 1.0).double(), x, None
 
         def quick(self, x, lam):
             return self.upper(x, lam)[0]
@@ -99,6 +101,50 @@ def test_a_lam_that_suits_only_those_it_was_tried_on_is_given_up():
     best = min(chooser.trials, key=lambda trial: trial.objective)
     assert 10 <= best.lam <= 12
     assert best.objective == pytest.approx(1 + 0.01 * best.lam)
+
+
+class Hard:
+    """A local bound that is smallest at lam = 1.2 and for which each person takes all the work there is."""
+
+    work = 1000
+
+    def __init__(self):
+        self.asked = []
+
+    def upper(self, x, lam, reached=None, most=None):
+        self.asked.append((lam, most))
+        used = torch.full((len(x),), 1000 if most is None else min(1000, most))
+        return torch.full((len(x),), 1 + (lam - 1.2) ** 2, dtype=torch.float64), x, used
+
+
+def a_chooser():
+    problem = random_problem((2, 3, 1), k=0, seed=0, discrete=False)
+    nothing = torch.zeros(80, dtype=torch.float64)
+    return _Chooser(normalised(problem), random_points(problem, 80, 0), 1e-6, 1.0, lambda lam: nothing, None)
+
+
+def test_everybody_is_given_less_where_everybody_would_take_all():
+    chooser, hard = a_chooser(), Hard()
+    chooser._try(hard, 2.0)
+    chooser._try(hard, 2.0)
+    assert [most for _, most in hard.asked] == [None, 400]
+    assert chooser.most == 400
+
+
+def test_lam_rises_until_the_objective_does():
+    chooser, hard = a_chooser(), Hard()
+    assert chooser._upwards(hard, 1.0, (1.05, 1.12, 1.25, 1.4), 1.0)
+    assert [lam for lam, _ in hard.asked] == [1.05, 1.12, 1.25, 1.4]
+    chooser, hard = a_chooser(), Hard()
+    assert not chooser._upwards(hard, 1.2, (1.0, 1.5, 2.0), 1.0)
+    assert len(hard.asked) == 2
+
+
+def test_a_second_look_at_another_lam_takes_a_third_of_the_work():
+    *_, bound = bound_of(1, k=0, discrete=False)
+    bound = replace(bound, local=Hard(), most=300)
+    assert bound.at(2 * bound.lam).most == 100
+    assert replace(bound, most=None).at(2 * bound.lam).most == 333
 
 
 def test_a_wide_network_has_the_dual_too_unless_shells_are_near_what_is_reached(monkeypatch):

@@ -1,14 +1,19 @@
 """The quadratic bound: identities it rests on, and soundness of any multipliers with S > 0."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bounds.nets import other_points, random_points, random_problem
+from bounds.nets import other_points, random_layers, random_points, random_problem
 from evenhand.bounds.layers import pre_activations
+from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Facts, curvature, linear_part, make_rows, start_multipliers
 from evenhand.bounds.solver import Solver
+from evenhand.domain import Box
+from evenhand.fair_metrics import FairMetric
 
 SIZES = [(5, 2), (5, 12, 2), (4, 6, 5, 3), (4, 5, 4, 3, 2)]
 
@@ -76,3 +81,18 @@ def test_any_multipliers_are_sound(seed, sizes, discrete):
         upper = torch.zeros(3, dtype=torch.float64).scatter_reduce(0, rows.cells.person, value, "amax")
         gain = problem.gain(x[:, None], other_points(problem, x, 100, seed), float(m.lam))
         assert (gain.amax(1) <= upper + 1e-9).all()
+
+
+@pytest.mark.parametrize("prices", [(1.0, 1e-1), (1.0, 1e-3), (1.0, 1e-7), (1e4, 1e-2), (1e-4, 1e-9)])
+@pytest.mark.parametrize("sizes", [(5, 2), (5, 12, 2), (5, 6, 5, 3)])
+def test_the_first_multipliers_give_a_bound_whatever_moves_cost(prices, sizes):
+    g = torch.Generator().manual_seed(0)
+    q = torch.linalg.qr(torch.randn(5, 5, generator=g, dtype=torch.float64)).Q
+    each = torch.logspace(*(math.log10(p) for p in prices), 5, dtype=torch.float64)
+    for free in (0, 1):
+        each[:free] = 0.0
+        sigma = q @ torch.diag(each) @ q.T
+        metric = FairMetric(sigma=(sigma + sigma.T) / 2)
+        problem = Problem(random_layers(sizes, 0), metric, Box(-torch.ones(5), torch.ones(5)))
+        m = start_multipliers(problem)
+        assert Solver(problem, m).smallest > 0

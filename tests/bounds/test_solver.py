@@ -6,7 +6,8 @@ import torch
 from scipy.optimize import minimize
 
 from bounds.nets import random_points, random_problem
-from evenhand.bounds.quadratic_dual import curvature, linear_part, make_rows, start_multipliers
+from evenhand.bounds.factors import definite
+from evenhand.bounds.quadratic_dual import Multipliers, curvature, linear_part, make_rows, start_multipliers
 from evenhand.bounds.solver import NotPositiveDefinite, Solver, verified_smallest_eigenvalue
 
 
@@ -58,10 +59,36 @@ def test_s_must_be_positive_definite_by_a_margin():
         bad.eta = [e * factor for e in m.eta]
         with pytest.raises(NotPositiveDefinite, match="by a margin"):
             Solver(problem, bad)
-    assert verified_smallest_eigenvalue(torch.eye(3, dtype=torch.float64)) == pytest.approx(1)
+    ones = torch.ones(2, dtype=torch.float64)
+    assert verified_smallest_eigenvalue(torch.eye(2, dtype=torch.float64), ones) == pytest.approx(1)
     nearly = torch.diag(torch.tensor([1.0, 1e-12], dtype=torch.float64))
     with pytest.raises(NotPositiveDefinite):
-        verified_smallest_eigenvalue(nearly)
+        verified_smallest_eigenvalue(nearly, ones)
+
+
+def test_the_margin_is_one_in_natural_units():
+    unit = torch.tensor([1.0, 1e-7], dtype=torch.float64)
+    s = unit[:, None] * torch.tensor([[1.0, 0.9], [0.9, 1.0]], dtype=torch.float64) * unit
+    assert verified_smallest_eigenvalue(s, unit.square()) == pytest.approx(0.1)
+    singular = unit[:, None] * torch.ones(2, 2, dtype=torch.float64) * unit
+    with pytest.raises(NotPositiveDefinite):
+        verified_smallest_eigenvalue(singular, unit.square())
+
+
+def test_a_nearly_singular_s_does_not_loosen_the_bound():
+    problem = random_problem((4, 5, 2), seed=1)
+    m = start_multipliers(problem)
+    low, high = 0.0, 1.0  # of lam, gam and th: down to where S is hardly positive definite
+    for _ in range(60):
+        middle = (low + high) / 2
+        less = Multipliers(m.lam * middle, m.eta, m.gam * middle, m.th * middle)
+        low, high = (low, middle) if definite(problem, less, 1e-8) else (middle, high)
+    m = Multipliers(m.lam * high, m.eta, m.gam * high, m.th * high)
+    solver, plain = Solver(problem, m), Solver(problem, m, verify=False)
+    assert solver.smallest < 1e-6
+    rows = make_rows(problem, random_points(problem, 5, 0), problem.grid(5, [2]))
+    u, _ = solver.improve(rows, iterations=200)
+    assert torch.allclose(solver.value(rows, u), plain.value(rows, u), rtol=1e-6)
 
 
 def test_an_inexact_inverse_only_loosens_the_bound():

@@ -1,11 +1,13 @@
 """A tiny version of every experiment that has no test of its own, run as its command does."""
 
+import importlib
 import importlib.util
 import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[2]
 STAND_INS = ROOT.parent / "shared" / "data"
@@ -122,6 +124,22 @@ def test_certify_public(command, tmp_path):
     command("certify_public", "--data", data, "--nets", "gc-4", "--n", "5", "--eps", "0.01")
     (row,) = pd.read_csv(tmp_path / "certify_public.csv").to_dict("records")
     assert 0 <= row["r_low"] <= row["r_high"]
+
+
+@pytest.mark.skipif(not (STAND_INS / "public_nets").exists(), reason="needs the public networks in ../shared/data")
+def test_odd_units_change_neither_the_network_nor_the_metric(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    script = importlib.import_module("certify_public")
+    monkeypatch.setattr(script, "STEPS", 20)
+    (model, free, (x, metric, box)), (other, _, (y, prices, domain)) = (
+        script.own(STAND_INS / "public_nets", name) for name in ("own-4", "own-5")
+    )
+    x, y = torch.from_numpy(x), torch.from_numpy(y)
+    assert free == ("race",)
+    assert (x[:5, 1] != y[:5, 1]).any()
+    torch.testing.assert_close(model(x), other(y))
+    torch.testing.assert_close(metric(x[:50], x[50:100]), prices(y[:50], y[50:100]))
+    torch.testing.assert_close((x - box.low) / (box.high - box.low), (y - domain.low) / (domain.high - domain.low))
 
 
 def test_relative_objective(command, tmp_path):

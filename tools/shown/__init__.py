@@ -21,15 +21,25 @@ from shown.benchmarks import (
     speed,
     versions,
 )
-from shown.certificates import coverage, frontier, headline, public_nets, soundness, text_size, tightness, wide
+from shown.certificates import (
+    coverage,
+    frontier,
+    headline,
+    own_nets,
+    public_nets,
+    soundness,
+    text_size,
+    tightness,
+    wide,
+)
 from shown.experiments import case_study, demo, relative_objective, search_study, table3
 from shown.tables import results, table
 from shown.texts import text_block
 
 __all__ = [
     "case_study", "coverage", "ddp", "demo", "fairness", "frontier", "fuzz", "headline", "install", "kills", "large",
-    "many", "million", "mutants", "peers", "public_nets", "relative_objective", "results", "search_study", "show",
-    "soak", "soundness", "speed", "table", "table3", "text_block", "text_size", "tightness", "versions", "wide",
+    "many", "million", "mutants", "own_nets", "peers", "public_nets", "relative_objective", "results", "search_study",
+    "show", "soak", "soundness", "speed", "table", "table3", "text_block", "text_size", "tightness", "versions", "wide",
 ]  # fmt: skip
 
 

@@ -139,6 +139,23 @@ def public_nets() -> str:
     return "\n".join([*lines, "", f"n = {table['n'].iloc[0]:,} held-out people each. Median gap, sex free: {said}."])
 
 
+def own_nets() -> str:
+    table = pd.read_csv(RESULTS / "certify_own.csv")
+    lines = [
+        "| people | layers | free | units | eps | R_low | R_high | gap | 95 % upper bound | CPU s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for _, row in table.iterrows():
+        units = "odd" if row["odd_units"] else "as they are"
+        lines.append(
+            f"| {row['people']} | {row['layers']} | {row['free']} | {units} | {row['eps']:g} | {row['r_low']:.3g} | "
+            f"{row['r_high']:.3g} | {row['gap']:.2f} | {row['upper']:.3g} | {row['seconds']:.0f} |"
+        )
+    gaps = table.groupby("eps")["gap"].agg(["median", "max"])
+    said = "; ".join(f"{row['median']:.2f} (largest {row['max']:.2f}) at eps {eps:g}" for eps, row in gaps.iterrows())
+    return "\n".join([*lines, "", f"n = {table['n'].iloc[0]:,} held-out people each. Median gap: {said}."])
+
+
 def soundness() -> str:
     table = pd.read_csv(RESULTS / "certify_soundness.csv")
     lines = [
