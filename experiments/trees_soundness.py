@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from trees_fair import RESULTS, TABLES, plain
+from trees_fair import RESULTS, plain
+from trees_tables import TABLES
 
 from evenhand import SenSeIBoostingClassifier
 from evenhand.bounds.trees import bound_trees
@@ -52,7 +53,7 @@ def others(x, box, geometry, jumps, n, rng):
 
 def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int) -> dict[str, object]:
     data, rng = TABLES[table](0), np.random.default_rng(0)
-    metric = from_classifier(data.X, predict={"group": data.sensitive})
+    metric = from_classifier(data.X, predict=data.sensitive)
     box = possible_people(np.vstack([data.X, data.X_test]).astype(np.float64))
     if kind == "plain":
         model = plain(0).set_params(n_estimators=trees, num_leaves=leaves)

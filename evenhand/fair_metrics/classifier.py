@@ -147,7 +147,7 @@ def _fit(
         )
     if not used:
         raise ValueError(f"no column is left to predict {name!r} from")
-    numeric = np.issubdtype(target.dtype, np.floating) and (
+    numeric = np.issubdtype(target.dtype, np.number) and (
         len(distinct) > 20 or not np.all(distinct == distinct.round())
     )
     inner = clone(regressor if numeric else classifier)

@@ -159,6 +159,14 @@ def test_trees_fair(command, tmp_path):
 
 
 @needs_trees
+def test_trees_certificate(command, tmp_path):
+    command("trees_certificate", "--people", "5", "--cases", "1", "--trees", "3")
+    (row,) = pd.read_csv(tmp_path / "trees_certificate.csv").to_dict("records")
+    assert 0 < row["r_low"] <= row["r_high"] <= row["upper"]
+    assert row["people"] == 5
+
+
+@needs_trees
 def test_trees_soundness(command, tmp_path):
     command("trees_soundness", "--people", "3", "--pairs", "3000", "--cases", "2")
     table = pd.read_csv(tmp_path / "trees_soundness.csv")
