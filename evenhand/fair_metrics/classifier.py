@@ -41,10 +41,11 @@ def from_classifier(
 
     ``columns`` are free by themselves. Each attribute of ``predict`` adds the coefficients of a model that predicts it
     from the other columns: logistic regression for a binary attribute, softmax regression for several categories,
-    ridge regression for a number. ``predict`` names columns of X, or maps a name to the attribute's values when it
-    lives outside X; None predicts every one of ``columns``. The inner models minimise the mean loss plus
-    l2/2 |w|^2, with the paper's l2; ``classifier`` and ``regressor`` replace them (any scikit-learn estimator with
-    ``coef_``). The fitted models are in ``metric.attribute_models``.
+    ridge regression for a number, which whole numbers are if they have more than 20 values (give codes of categories as
+    strings). ``predict`` names columns of X, or maps a name to its values when it lives outside X; None predicts every
+    one of ``columns``. The inner models minimise the mean loss plus l2/2 |w|^2, with the paper's l2; ``classifier`` and
+    ``regressor`` replace them (any scikit-learn estimator with ``coef_``). The fitted models are in
+    ``metric.attribute_models``.
 
     A large l2 finds all that goes along with the attribute, a small one what gives it away most surely. With several,
     ``l2=(0.1, 1e-5)``, the directions of both cost nothing.

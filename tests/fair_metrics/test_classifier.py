@@ -168,7 +168,8 @@ def test_chunks_with_holes_are_refused():
         (np.arange(300.0) % 20, LogisticRegression),
         (np.arange(300.0) % 21, Ridge),
         (np.arange(300) % 2 + 0.5, Ridge),
-        (np.arange(300) % 21, LogisticRegression),
+        (np.arange(300) % 21, Ridge),  # ages, say; codes of categories are better given as strings
+        ((np.arange(300) % 21).astype(str), LogisticRegression),
     ],
 )
 def test_numbers_of_many_values_or_between_whole_ones_are_quantities(values, kind):
