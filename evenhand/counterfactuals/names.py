@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.capitals import as_usual
 from evenhand.counterfactuals.texts import as_texts, word_list, words_of
 
@@ -27,6 +28,7 @@ _ROLES = (
     r"Justice|Senator|Sen|Governor|Gov|Mayor|Councillor|Congressman|Congresswoman|Representative|Rep|President|Principal|Dean|"
     r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral)"
 )
+_LEARNED = "|Dr|Prof|Professor|Judge|Justice|Senator|Congressman|Lieutenant|Sergeant|Colonel"  # before surnames: Dr. Roy
 _TITLE = rf"(?:(?:{_ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
 _WHEN = r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So)\s+)?"
 _ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
@@ -50,8 +52,6 @@ _REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z]
 _SURNAMES = frozenset(
     ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
 )
-_MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
-_FEMALE = re.compile(r"\b(?:she|her(?!\s+(?:Majesty|Royal|Highness|Excellency)\b)|hers|herself)\b", re.IGNORECASE)
 _CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an average "
     r"(?:(?:\b(?:my|his|her|their|our|the)|\w\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
     r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|husband|wife|dog|"
@@ -144,7 +144,7 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     >>> subject_name("In San Anna he met people.", names, frozenset(["John"])) is None
     True
     """
-    he, she = len(_MALE.findall(text)), len(_FEMALE.findall(text))
+    he, she = len(MALE.findall(text)), len(FEMALE.findall(text))
     for match in pattern.finditer(text):
         name = match.group()
         before = text[max(0, match.start() - 90) : match.start()]
@@ -154,14 +154,35 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
         own, other = (he, she) if name in male else (she, he)
         if any(name in some for some in _vague_names()) and (own == 0 or not _ACTS.match(text, match.end())):
             continue  # "May she rest", "Frank talk"
-        if other_word(text, match.start(), match.end()):
-            continue  # "Georgia is a state"
+        if other_word(text, match.start(), match.end()) or _is_surname(text, name, pattern):
+            continue  # "Georgia is a state"; "Gordon was the son of David Gordon"
         if own == 0 and _COUPLE.match(text, match.end()):
             return None  # "Kate and Tom share a flat" is about two
         if own < other:
             return None  # the text is about somebody else
-        return name
+        return _later(text, match, pattern, male) or name
     return _only_name(text, pattern, male)
+
+
+def _is_surname(text: str, name: str, pattern: re.Pattern[str]) -> bool:
+    """Whether the name stands after another given name and before no third one: David Gordon."""
+    for match in re.finditer(rf"([A-ZÀ-Þ][\w’'-]+)\s+(?:[A-Z]\.\s+)?{re.escape(name)}\b", text):
+        if match[1] != name and pattern.fullmatch(match[1]) and not _surname(text[match.end() : match.end() + 60]):
+            return True
+    return False
+
+
+def _later(text: str, match: re.Match[str], pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
+    """The name of a second clause that has the first pronoun of its gender: "Jack Lee left, while Jim Ray lost his job"."""
+    own = MALE if match.group() in male else FEMALE
+    said = own.search(text, match.end())
+    clause = re.search(
+        r"\b(?:and|while|but|whereas)\s+(?:[a-z\[][^\s,;.]*\s+|[A-ZÀ-Þ]\w+\s+(?=[a-z\[])){0,5}([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ]\w+\s+[a-z]",
+        text[match.end() : said.start()] if said is not None else "",
+    )
+    if clause is None or pattern.fullmatch(clause[1]) is None or clause[1] == match.group():
+        return None
+    return clause[1] if (clause[1] in male) == (match.group() in male) else None
 
 
 def other_word(text: str, start: int, end: int) -> bool:
@@ -206,7 +227,7 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
         r"(?:\s+[A-ZÀ-Þ]\w+)*\s?['’]s?\s", text[people[0].end() :]
     ):
         return None  # Bornstein was Donald Trump's doctor
-    own, other = (_MALE, _FEMALE) if name in male else (_FEMALE, _MALE)
+    own, other = (MALE, FEMALE) if name in male else (FEMALE, MALE)
     said = own.search(text)
     return name if said is not None and said.start() > start and other.search(text) is None else None
 
@@ -233,7 +254,7 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     """Whether the name is part of the name of a place, an organisation, a saint or another name: San Diego, Johns
     Hopkins, Elton John, Mr Thomas, Anna-Maria."""
     before, after = text[max(0, start - 40) : start], text[end : end + 60]
-    if re.search(r"[\w’'][-‐‑]$", before) or re.match(r"[-‐‑]\w", after):
+    if re.search(r"[\w’'][-‐‑]$|\b[A-ZÀ-Þ]\w*\s[-‐‑]\s$", before) or re.match(r"[-‐‑]\w|\s[-‐‑]\s[A-ZÀ-Þ]", after):
         return True
     if re.search(r"[\"“]\s?$", before) and not _START.search(before):
         return True  # a work, or what somebody says: the song "Natalie"
@@ -242,7 +263,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         word = leading[1]
         of_a_town = word not in ("to", "of", "from") or text[start:end] in words_of("names_and_towns")
         if (word.lower() in words_of("before_places") and of_a_town) or (
-            re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word) and not _surname(after)
+            re.fullmatch(rf"(?:Mr|Mrs|Ms|Miss{_LEARNED if text[start:end] in known_names()[0] else ''})\.?", word)
+            and not _surname(after)
         ):
             return True
         titled = re.fullmatch(rf"(?:{_ROLES}|Mr|Mrs|Ms|Miss)\.?", word)

@@ -20,6 +20,12 @@ _PLAYED = re.compile(
     r"\b(?:play(?:s|ed|ing)?|portray(?:s|ed|ing)?|roles?|parts?|characters?|starred|stars|voice[sd]?|novel|film|movie|"
     r"play|musical|series|sitcom|book|story|poem|song|album|painting|opera|episode)\b[^.;!?]*$"
 )
+# Beside whom the text is about: "her teacher, ", "a fight between her and ".
+_BESIDE = re.compile(
+    r"(?<!^during )(?<!^in )(?<!^at )(?<!^after )(?<!^on )\b(?:his|her|my|whose)\s+(?:[\w\[\]-]+\s+){0,4}[\w\]]+\s?,\s+$|"
+    r"\b(?:her|him|she|he)\s+and\s+$",
+    re.IGNORECASE,
+)
 
 
 def left_title(text: str, match: re.Match[str], subject: str | None, male: bool | None) -> str:
@@ -43,7 +49,7 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
     own = surname is not None and _own(text, surname[1], subject)
     if not own and (_PLAYED.search(_sentence(before)) or re.search(r"[“\"‘*_][^”\"’*_.!?]*$", before[-30:])):
         return "a work"
-    if not own and _acts_before(_sentence(before), subject):
+    if not own and (_acts_before(_sentence(before), subject) or _BESIDE.search(_sentence(before))):
         return "somebody else"
     return "somebody else" if _of_another(text, match, male) else ""
 
