@@ -47,9 +47,12 @@ _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
     r"(?:fluent|written|said|means?|word) in|translat(?:e|es|ed|ion)|into|from)\s+"
-    r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$"
+    r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
+    r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
+    r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"
 )
 _SLURRED = frozenset(["gay", "gays", "queer", "queers", "homosexual", "lesbian", "retarded"])
+_SEEN = re.compile(r"\b(?:are|r)\s+(?:you|u|ya)\s+(?:\w+\s+)?$", re.IGNORECASE)  # Are you blind?
 _OLD_MAN = re.compile(r"\b(?:my|your|his|her|our|their)\s+$", re.IGNORECASE)  # a father, a husband, a wife
 _OLD_MEN = r"\s+(?:man|lady|woman|folks|girl|boy)\b"
 _WORD = re.compile(r"\s{0,2}[\"“'‘(]?([^\W\d_][\w’']*)")
@@ -95,6 +98,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "age"
     if _idiom(before, after, token) or (token == "old" and _OLD_MAN.search(before) and re.match(_OLD_MEN, after)):
         return "idiom"
+    if token in ("blind", "deaf") and not insults and _SEEN.search(before) and re.match(r"\s*(?:$|[?!.]|or\b)", after):
+        return "insult"
     if _names_thing(after, token, plural):
         return "thing"
     if token in _LANGUAGES and not plural and _language(before, after):
@@ -257,8 +262,10 @@ def _about_somebody(before: str, after: str) -> bool:
     paired = re.search(r"(\w+)\s*(?:,|\bor|\band)\s+$", before)
     if paired is not None and _ENDS.match(after) and _identity_word(paired[1]) and paired[1].lower() not in _VAGUE:
         return True  # queer or straight?
-    if re.search(r"\b(?:for|of|to|by|with|among|help) the $", before, re.I) and re.match(r"\s*(?:$|[.,;!?])", after):
-        return True  # books for the blind.
+    if re.search(r"\b(?:for|of|to|by|with|among|help) the $", before, re.I) and re.match(
+        r"\s*(?:$|[.;!?]|,\s(?!\w+,?\s+\w+\s+of\b))", after
+    ):
+        return True  # books for the blind. Not: of the older, lower number of
     if re.search(r"\bthe\s+$", before, re.I) and re.match(r"\s+(?:are|were|have|who|and the)\b", after, re.I):
         return True  # the deaf are ...
     said_of = _SAID_OF_ONE.search(before)

@@ -9,6 +9,7 @@ from functools import cache
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.capitals import as_usual
+from evenhand.counterfactuals.context import names_people
 from evenhand.counterfactuals.texts import as_texts, word_list, words_of
 
 __all__ = [
@@ -52,10 +53,13 @@ _REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z]
 _SURNAMES = frozenset(
     ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
 )
+_BESIDE = re.compile(  # "a work by the young painter "
+    r"\b(?:by|with|from|against|for|to\s+(?:the|an?)|of|than|like|between|including)\s+(?:[\w\[\]’'-]+\s+){1,5}(?:,\s+)?$"
+)
 _CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an average "
     r"(?:(?:\b(?:my|his|her|their|our|the)|\w\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
     r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|husband|wife|dog|"
-    r"cat)\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
+    r"cat)\s?,?\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
     re.IGNORECASE,
 )
 
@@ -177,7 +181,7 @@ def _later(text: str, match: re.Match[str], pattern: re.Pattern[str], male: froz
     own = MALE if match.group() in male else FEMALE
     said = own.search(text, match.end())
     clause = re.search(
-        r"\b(?:and|while|but|whereas)\s+(?:[a-z\[][^\s,;.]*\s+|[A-ZÀ-Þ]\w+\s+(?=[a-z\[])){0,5}([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ]\w+\s+[a-z]",
+        r"(?:,\s+and|\bwhile|\bbut|\bwhereas)\s+(?:[a-z\[][^\s,;.]*\s+|[A-ZÀ-Þ]\w+\s+(?=[a-z\[])){0,5}([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ]\w+\s+(?!and\b)[a-z]",
         text[match.end() : said.start()] if said is not None else "",
     )
     if clause is None or pattern.fullmatch(clause[1]) is None or clause[1] == match.group():
@@ -208,15 +212,17 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
     if len({m.group() for m in people}) != 1:
         return None
     name, start = people[0].group(), people[0].start()
-    before = text[max(0, start - 30) : start]
+    before = text[max(0, start - 60) : start]
     if re.search(r"[A-ZÀ-Þ][\w’'-]*\s+$", before):
         return None  # a surname: Elton John
     if _CALLED_SO.search(before) or (re.search(r",\s+$", before) and _COUPLE.match(text, people[0].end())):
         return None  # her brother Leon; a list of children
     if re.search(r"\b(?:[Mm]y name is|I am|I['’]m)\s+$", text[max(0, start - 20) : start]):
         return name
-    if re.search(r"\b(?:by|with|to|for|like|after|and|or|than|as|called|named)\s+$", before):
+    if re.search(r"\b(?:by|with|to|for|from|like|after|and|or|than|as|called|named|born|née)\s+$", before):
         return None
+    if re.match(r"\s+(?:and|&)\s+[A-ZÀ-Þ]", text[people[0].end() :]):
+        return None  # David and Margaret Leeming
     if re.search(
         r"\b(?:son|daughter|brother|sister|wife|husband|widow|father|mother|friend|student|pupil|fan)\s+of\s+$", before
     ):
@@ -229,7 +235,20 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
         return None  # Bornstein was Donald Trump's doctor
     own, other = (MALE, FEMALE) if name in male else (FEMALE, MALE)
     said = own.search(text)
-    return name if said is not None and said.start() > start and other.search(text) is None else None
+    if said is None or said.start() < start or other.search(text) is not None:
+        return None
+    return None if _beside(before, text[people[0].end() : said.start()]) else name
+
+
+def _beside(before: str, between: str) -> bool:
+    """Whether the pronoun after `between` may be somebody else's than the name's: "a work by the painter Max Ernst, and
+    ... his", "... Max Ernst, though the critic hid his", "... Max Ernst, Napoleon and his"."""
+    if _BESIDE.search(before) and len(between) > 30:
+        return True
+    if re.search(r"[,;]\s+[A-ZÀ-Þ]\w+\s+and\s+$", between):
+        return True
+    nouns = re.finditer(r"(?<!\bis )(?<!\bwas )(?<!\bas )(?<!, )\bthe\s+(?:[a-z-]+\s+)?(\[\w+\]|[a-z]+)", between)
+    return any(noun[1].startswith("[") or names_people(noun[1]) for noun in nouns)
 
 
 def second_name(text: str, match: re.Match[str], subject: str, male: frozenset[str]) -> bool:

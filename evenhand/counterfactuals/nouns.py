@@ -39,15 +39,17 @@ _KIN = re.compile(  # "his father is a ", "her brother, a ", "her mother, Ann Le
 _NAMED = re.compile(  # a name follows: "his wife Ann", "her husband, the Swiss painter Max Egli"
     r"\s*(?:[,()]|is\b|was\b)?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
     r"\s*(?:,|and(?=\s+[\w\s-]+,))\s*(?:(?!(?:who|whom|whose|which|where|when|and|but|or|he|she|they|in|on|for|as|is|was)\b)"
-    r"[a-zà-ÿ\[][\w\]’'-]*\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:[,/-]\s+)?(?:and\s+)?){1,8}[A-ZÀ-Þ][a-zà-ÿ]"
+    r"[a-zà-ÿ\[][\w\]’'-]*(?:\s?[,/-])?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,8}[A-ZÀ-Þ][a-zà-ÿ]"
 )
-_NAME_BEFORE = re.compile(r"[A-ZÀ-Þ][\w’'-]+\s+[A-ZÀ-Þ][\w’'-]+\s?,\s+(?:his|her)\s+(?:[\w-]+\s+)?$")  # Max Egli, her former
+_NAME_BEFORE = re.compile(  # "Max Egli, her former ", "Max Egli, a banker and her future "
+    r"[A-ZÀ-Þ][\w’'-]+\s+[A-ZÀ-Þ][\w’'-]+\s?,\s+(?:an?\s+[^.;,]{1,40}\band\s+)?(?:his|her)\s+(?:[\w-]+\s+)?$"
+)
 _CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
     r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
 )
 _SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
     r"\b(?:of|by|with|to|from|for|met|than|like|has|have|had|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
-    r"(?:[\w-]+\s+){0,2}$|\b(?:an)?other\s+(?:[\w-]+\s+)?$|"
+    r"(?:[\w-]+\s+){0,2}$|\b(?:(?:an)?other|a\s+second|a\s+third)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
     r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$",
@@ -139,10 +141,11 @@ def left_noun(
         rf"\b{other}\s+(?:and|or)\s+(?:an?\s+)?$", before
     ):
         return "both genders"
+    called = re.match(r"\s+(?:called|named|known\s+as|by\s+the\s+name\s+of)\s+([A-ZÀ-Þ]\w+)", after)
+    if called is not None and called[1] != subject:
+        return "somebody else"  # a son called Harrison
     if describes_subject(word, before, subject):
         return ""
-    if re.match(r"\s+(?:called|named|known\s+as)\s+[A-ZÀ-Þ]", after):
-        return "somebody else"  # a son called Harrison
     if (
         word in _RELATIVES
         and re.match(r"\s+of\s+[A-ZÀ-Þ]", after)

@@ -20,10 +20,10 @@ _PLAYED = re.compile(
     r"\b(?:play(?:s|ed|ing)?|portray(?:s|ed|ing)?|roles?|parts?|characters?|starred|stars|voice[sd]?|novel|film|movie|"
     r"play|musical|series|sitcom|book|story|poem|song|album|painting|opera|episode)\b[^.;!?]*$"
 )
-# Beside whom the text is about: "her teacher, ", "a fight between her and ".
+# Beside whom the text is about: "her teacher, ", "a fight between her and ", "Scrooge's clerk ".
 _BESIDE = re.compile(
     r"(?<!^during )(?<!^in )(?<!^at )(?<!^after )(?<!^on )\b(?:his|her|my|whose)\s+(?:[\w\[\]-]+\s+){0,4}[\w\]]+\s?,\s+$|"
-    r"\b(?:her|him|she|he)\s+and\s+$",
+    r"\b(?:her|him|she|he)\s+and\s+$|(?-i:[A-Z])\w+\s?['’]s\s+(?:[a-z-]+\s+){1,3}$",
     re.IGNORECASE,
 )
 
