@@ -29,7 +29,7 @@ _ROLES = (
     r"Justice|Senator|Sen|Governor|Gov|Mayor|Councillor|Congressman|Congresswoman|Representative|Rep|President|Principal|Dean|"
     r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral)"
 )
-_LEARNED = "|Dr|Prof|Professor|Judge|Justice|Senator|Congressman|Lieutenant|Sergeant|Colonel"  # before surnames: Dr. Roy
+_LEARNED = "|Dr|Prof|Professor|Judge|Justice|Senator|Congressman|Lieutenant|Sergeant|Colonel"  # a surname: Dr. Roy
 _TITLE = rf"(?:(?:{_ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
 _WHEN = r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So)\s+)?"
 _ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
@@ -177,7 +177,7 @@ def _is_surname(text: str, name: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _later(text: str, match: re.Match[str], pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
-    """The name of a second clause that has the first pronoun of its gender: "Jack Lee left, while Jim Ray lost his job"."""
+    """The name of a second clause that has the first pronoun of its gender: "Jack Lee left, while Jim Ray lost his"."""
     own = MALE if match.group() in male else FEMALE
     said = own.search(text, match.end())
     clause = re.search(

@@ -63,7 +63,8 @@ _SAID = (
 )
 _BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"
 _PHRASE = (
-    rf"(?:(?:an?|the)\s+(?:(?!(?:his|her|of)\b)[\w'’-]+\s+){{0,3}}|{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
+    r"(?:(?:an?|the)\s+(?:(?!(?:his|her|of)\b)[\w'’-]+\s+){0,3}|"
+    rf"{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
 )
 _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not for a person of that gender
     ("man", "woman"): (r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice|ladies['’]?)\s+$", None),

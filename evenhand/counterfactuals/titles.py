@@ -22,7 +22,8 @@ _PLAYED = re.compile(
 )
 # Beside whom the text is about: "her teacher, ", "a fight between her and ", "Scrooge's clerk ".
 _BESIDE = re.compile(
-    r"(?<!^during )(?<!^in )(?<!^at )(?<!^after )(?<!^on )\b(?:his|her|my|whose)\s+(?:[\w\[\]-]+\s+){0,4}[\w\]]+\s?,\s+$|"
+    r"(?<!^during )(?<!^in )(?<!^at )(?<!^after )(?<!^on )"
+    r"\b(?:his|her|my|whose)\s+(?:[\w\[\]-]+\s+){0,4}[\w\]]+\s?,\s+$|"
     r"\b(?:her|him|she|he)\s+and\s+$|(?-i:[A-Z])\w+\s?['’]s\s+(?:[a-z-]+\s+){1,3}$",
     re.IGNORECASE,
 )
