@@ -273,10 +273,14 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     """Whether the name is part of the name of a place, an organisation, a saint or another name: San Diego, Johns
     Hopkins, Elton John, Mr Thomas, Anna-Maria."""
     before, after = text[max(0, start - 40) : start], text[end : end + 60]
-    if re.search(r"[\w’'][-‐‑]$|\b[A-ZÀ-Þ]\w*\s[-‐‑]\s$", before) or re.match(r"[-‐‑]\w|\s[-‐‑]\s[A-ZÀ-Þ]", after):
+    if re.search(r"[\w’'][-‐‑]$|\b[A-ZÀ-Þ]\w*\s[-‐‑]\s$|\b[A-ZÀ-Þ]['’]$", before) or re.match(
+        r"[-‐‑]\w|\s[-‐‑]\s[A-ZÀ-Þ]", after
+    ):
         return True
     if re.search(r"[\"“]\s?$", before) and not _START.search(before):
         return True  # a work, or what somebody says: the song "Natalie"
+    if re.search(r"\b[A-ZÀ-Þ][\w’'-]+\s+(?:[A-Z]\.\s+)+$", before) and not _surname(after):
+        return True  # Jerome K. Jerome
     leading = re.search(r"([\w’'.]+)\s+$", before)
     if leading is not None:
         word = leading[1]

@@ -24,6 +24,11 @@ _OWNED = re.compile(
     r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]()-]+\s*,?\s+){0,7}$",
     re.IGNORECASE,
 )
+_PARTNERED = re.compile(  # not "his tailing of the "
+    r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+"
+    r"(?:(?!(?:the|an?|of|in|by|with|about)\b)[\w\[\]()-]+\s*,?\s+){0,7}$",
+    re.IGNORECASE,
+)
 _THEIRS = re.compile(  # "his press ", "her wealthy "; not "her time as an "
     r"\b(?:his|her)\s+(?:(?!(?:an?|the|as|of|in|on|at|by|to|for|from|with|and|or|is|was|who|that|own)\b)[\w\[\]-]+\s+){0,2}$",
     re.IGNORECASE,
@@ -52,7 +57,8 @@ _SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
     r"(?:[\w-]+\s+){0,2}$|\b(?:(?:an)?other|a\s+second|a\s+third)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
     r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
-    r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$",
+    r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$|"
+    r"\b(?:son|daughter|child|children)\s+(?:of|to)\s+an?\s+[^.;,!?]{1,40}\band\s+an?\s+(?:[\w-]+\s+){0,2}$",
     re.IGNORECASE,
 )
 _QUOTED = (re.compile(r"[\"“]\s?(?:[\w-]+\s+){0,2}$"), re.compile(r"\s?[\"”]"))  # the word itself: the "angry man" card
@@ -160,7 +166,7 @@ def left_noun(
         return "somebody else"
     if word in _PARTNERS and _NAME_BEFORE.search(before):
         return "somebody else"
-    if owned and word in _PARTNERS:
+    if word in _PARTNERS and _PARTNERED.search(before):
         return "somebody else" if _described(after) else ""
     if re.match(r"\s+(?:(?:that|whom)\s+)?(?:he|she)\s+\w", after) or re.search(r"\b(?:de|du|le|la)\s+$", before):
         return "somebody else"  # the cameraman he wanted; a poupée de son

@@ -9,7 +9,10 @@ from evenhand.counterfactuals.texts import words_of
 __all__ = ["TITLES", "left_title"]
 
 TITLES = {"mr": "ms", "ms": "mr", "mrs": "mr", "miss": "mr"}
-_COUPLE = (re.compile(r"\.?\s+(?:and|&)\s+(?:Mrs?|Ms|Miss)\b"), re.compile(r"\bMr\.?\s+(?:and|&)\s+$"))
+_COUPLE = (  # Mr and Mrs Lee, Mrs Kemp and Mrs Hodges
+    re.compile(r"\.?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and|&)\s+(?:Mrs?|Ms|Miss)\b"),
+    re.compile(r"\b(?:Mr|(?:Mrs|Ms|Miss)(?=\.?\s+[A-Z]))\.?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and|&)\s+$"),
+)
 _GIVEN = re.compile(r"\.?\s+([A-ZÀ-Þ][\w-]+)(?=\s+(?:[A-ZÀ-Þ]\.\s+)?[A-ZÀ-Þ][\w-])")
 _SURNAME = re.compile(r"\.?\s+(?:[A-ZÀ-Þ]\.\s*)*([A-ZÀ-Þ][\w’'-]*)")
 _STARTS = re.compile(r"(?:^|[.!?:]\s|\n)[\s\"“'‘(]*$")
