@@ -247,8 +247,8 @@ def _beside(before: str, between: str) -> bool:
         return True
     if re.search(r"[,;]\s+[A-ZÀ-Þ]\w+\s+and\s+$", between):
         return True
-    nouns = re.finditer(r"(?<!\bis )(?<!\bwas )(?<!\bas )(?<!, )\bthe\s+(?:[a-z-]+\s+)?(\[\w+\]|[a-z]+)", between)
-    return any(noun[1].startswith("[") or names_people(noun[1]) for noun in nouns)
+    said = re.findall(r"(?<!\bis )(?<!\bwas )(?<!\bas )(?<!, )\bthe\s+([\w\[\]-]+)(?:\s+([\w\[\]]+))?", between)
+    return any(word.startswith("[") or names_people(word) for words in said for word in words)  # [occupation]: masked
 
 
 def second_name(text: str, match: re.Match[str], subject: str, male: frozenset[str]) -> bool:
