@@ -40,12 +40,21 @@ _SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
     r"\b(?:this|your)\s+(?:\w+\s+)?(\w+)\s+(?:is|was|are|were)\s+(?:(?:so|really|just|very|too|totally)\s+)*$",
     re.IGNORECASE,
 )
+_THINGS = (
+    r"(?:blog|site|website|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|thing|crap)s?"
+)
+_INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
+    re.compile(
+        rf"\b{_THINGS}\s+{_BE}\s+(?:(?:so|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$", re.IGNORECASE
+    ),
+    re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
+)
 _INSULT_FOLLOWS = re.compile(
     r"\s*(?:-\s*)?(?:ass|arse|fag|fags|faggot|faggots|homo|homos|lord|wad|tard|prick|cunt|shit|retards?)\b", re.I
 )
 _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
-    r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
+    r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|knows?|knew|about|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
     r"(?:fluent|written|said|means?|word) in|translat(?:e|es|ed|ion)|into|from)\s+"
     r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
     r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
@@ -138,6 +147,8 @@ def _listed_people(word: str) -> bool:
 def _joined(before: str, after: str) -> bool:
     """Part of a hyphenated word: 97-year-old, old-fashioned, Indo-European; gay-friendly is about people."""
     following, leading = re.match(r"[-‐‑–](\w+)", after), re.search(r"(\w+)[-‐‑]$", before)
+    if re.search(r"\w(?:an|ish|ese|ino|ic)\s[-‐‑]\s$", before):
+        return True  # serbian - american
     if after.startswith("+"):  # LGBTQ+
         return True
     if following is not None and following[1].lower() not in _JOINED_AFTER:
@@ -207,6 +218,11 @@ def _insult(before: str, after: str, plural: bool) -> bool:
     described = follows is not None and names_people(follows[1])
     if plural or described:
         return False
+    said, follows_thing = _INSULTED_THING[0].search(before), _INSULTED_THING[1].match(after)
+    if said is not None and (not said[0].lower().startswith("how") or follows_thing is not None):
+        return True
+    if follows_thing is not None and re.search(r"\b(?:some|this|that|your|ur|stupid)\s+$", before, re.IGNORECASE):
+        return True
     thing = _SAID_OF.search(before)
     return _INSULTED.search(before) is not None or (thing is not None and not names_people(thing[1]))
 

@@ -43,7 +43,24 @@ def test_a_question_about_the_eyes_is_no_identity():
     assert reason("I am blind, are you?", "blind") == ""
 
 
+def test_an_insult_to_a_thing():
+    assert reason("my blog is gay and pointless", "gay") == "insult"
+    assert reason("no idea how gay this article is", "gay") == "insult"
+    assert reason("you police some gay website", "gay") == "insult"
+    assert reason("how gay men live", "gay") == ""
+    assert reason("the singer is gay", "gay") == ""
+    assert reason("a gay website", "gay") == ""
+
+
+def test_two_origins_with_a_hyphen_between():
+    assert reason("a serbian - american poet", "american") == "compound"
+    assert reason("the poet - american by birth", "american") == ""
+
+
 def test_languages_in_a_list():
+    assert reason("if you know Chinese, read it", "Chinese") == "language"
+    assert reason("I know Chinese people", "Chinese") == ""
+    assert reason("I know little about Japanese, so", "Japanese") == "language"
     assert reason("a title in English, Okinawan, and Japanese)", "Japanese") == "language"
     assert reason("in Rome, Japanese tourists", "Japanese") == ""
 
