@@ -51,10 +51,11 @@ def by_default(out: Path) -> pd.DataFrame:
     parts = []
     for data, name in (("Toxicity", "moderation_choice"), ("Bios", "occupations_choice")):
         runs = pd.read_csv(out / f"{name}.csv")
-        runs["method"] = runs["method"].str.replace(" + mentions", "")
         runs["rho"] = runs["setting"].str.removeprefix("rho=").astype(float)
-        tried = runs[runs["method"].isin(["SenSeI", "CLP"]) & (runs["rho"] > 0)]
-        plain = runs[(runs["method"] == "Baseline") & (runs["rho"] == 0)]
+        plain = runs[runs["method"] == "Baseline"]
+        fair = ["SenSeI + mentions", "CLP + mentions"] if data == "Toxicity" else ["SenSeI", "CLP"]
+        tried = runs[runs["method"].isin(fair) & (runs["rho"] > 0)]
+        tried = tried.assign(method=tried["method"].str.removesuffix(" + mentions"))
         means = pd.concat([plain, tried]).groupby(["method", "rho"], as_index=False)[list(SHOWN)].mean().round(4)
         parts.append(means.assign(data=data))
     return pd.concat(parts, ignore_index=True)

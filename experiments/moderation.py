@@ -42,7 +42,7 @@ METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
 }
 SHOWN = ("BA", "AUC", "CTF", "PC", "FPR", "FPR id")  # the docs show them as several tables
 ON_TEMPLATES = ("t AUC", "t EER", "t FPR", "t FNR", "FPED", "FNED")
-SCORES = (*SHOWN, *ON_TEMPLATES, "BA STD", "ACC STD")
+SCORES = (*SHOWN, "AUC id", "AUC other", *ON_TEMPLATES, "BA STD", "ACC STD")
 TABLE_1 = ("BA", "CTF", "PC", "BA STD", "ACC STD")  # the columns of the paper's table
 QUICK_COMMENTS = 60
 QUICK = {"hidden": (20,), "steps": 10, "k": 5}
@@ -107,6 +107,8 @@ def scores(
         "rho": model.rho_,
         "BA": balanced_accuracy(y, flagged.astype(int)),
         "AUC": auc(y, p),
+        "AUC id": auc(y[about], p[about]),
+        "AUC other": auc(y[~about], p[~about]),
         "CTF": ctf_std(toxic),
         "PC": prediction_consistency((toxic >= model.threshold_).astype(int)),
         "FPR": float(flagged[y == 0].mean()),
