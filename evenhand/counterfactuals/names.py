@@ -213,8 +213,8 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
         return None
     name, start = people[0].group(), people[0].start()
     before = text[max(0, start - 60) : start]
-    if re.search(r"[A-ZÀ-Þ][\w’'-]*\s+$", before):
-        return None  # a surname: Elton John
+    if re.search(r"[A-ZÀ-Þ][\w’'-]*\s+(?:\(\s*)?$|\b[A-Z]\.\s+$", before):
+        return None  # a surname: Elton John; who plays somebody: Nick Culver (George Peppard); F. Henry Edwards
     if _CALLED_SO.search(before) or (re.search(r",\s+$", before) and _COUPLE.match(text, people[0].end())):
         return None  # her brother Leon; a list of children
     if re.search(r"\b(?:[Mm]y name is|I am|I['’]m)\s+$", text[max(0, start - 20) : start]):

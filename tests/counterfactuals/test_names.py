@@ -52,6 +52,8 @@ def test_names_need_a_gender_each():
         ("It was John Lee, though the critic hid his source.", None),
         ("It was John Lee, Napoleon and his horse.", None),
         ("Their son, John, hid his notes.", None),
+        ("They chose F. John Lee, and he hid his notes.", None),
+        ("Then Nick Culver (John Lee) hid his notes.", None),
         ("It was the old singer John Lee who hid his notes.", "John"),
         ("", None),
     ],
