@@ -113,9 +113,9 @@ def moderated(runs: pd.DataFrame) -> str:
     return (
         f"SenSeI with mentions against the plain model, mean of {len(plain)} splits: CTF score {cut['CTF']:.0f} % "
         f"lower, consistency {change['PC']:+.3f}, AUC {change['AUC']:+.4f} (among comments that mention an identity "
-        f"{change['AUC id']:+.4f}, among the others {change['AUC other']:+.4f}), balanced accuracy {change['BA']:+.4f}; on "
-        f"the sentences, harmless ones flagged {change['t FPR']:+.3f} and FPED {cut['FPED']:.0f} % lower. A fit takes "
-        f"{times:.1f} times as long as one of CLP."
+        f"{change['AUC id']:+.4f}, among the others {change['AUC other']:+.4f}), balanced accuracy "
+        f"{change['BA']:+.4f}; on the sentences, harmless ones flagged {change['t FPR']:+.3f} and FPED "
+        f"{cut['FPED']:.0f} % lower. A fit takes {times:.1f} times as long as one of CLP."
     )
 
 
