@@ -168,7 +168,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each text: of two classes the second where its probability reaches `threshold_`."""
-        return cast(NDArray[Any], self.classes_[_decided(self.predict_proba(X), self.threshold_)])
+        return self.classes_[_decided(self.predict_proba(X), self.threshold_)]
 
     @property
     def pipeline_(self) -> Pipeline:
