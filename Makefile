@@ -68,6 +68,7 @@ tables: $(VENV)/.developed  ## the paper's tables and figures
 	$(BIN)/python experiments/fig2_tradeoff.py
 	$(BIN)/python experiments/moderation.py
 	$(BIN)/python experiments/occupations.py
+	$(BIN)/python experiments/fig2_tradeoff.py --default
 	$(BIN)/python experiments/certify_adult.py
 	$(BIN)/python -m evenhand demo --json > experiments/results/demo.json
 

@@ -3,7 +3,10 @@
 The runs with which the tables were tuned (validation parts of the first splits); what is missing
 of them is made, with the embeddings that the two tables have cached.
 
-    python experiments/fig2_tradeoff.py [--quick]
+With --default the same of the default recipe: what `TextClassifier` saw of each rho it tried, on the validation texts
+of all splits of moderation.py and occupations.py, which have to be run before.
+
+    python experiments/fig2_tradeoff.py [--quick] [--default]
 """
 
 from collections.abc import Callable
@@ -43,8 +46,28 @@ def curve(
     return pd.DataFrame(rows)
 
 
+def by_default(out: Path) -> pd.DataFrame:
+    """The mean scores over the splits at each rho that the default recipe tried; Baseline is its plain model."""
+    parts = []
+    for data, name in (("Toxicity", "moderation_choice"), ("Bios", "occupations_choice")):
+        runs = pd.read_csv(out / f"{name}.csv")
+        runs["rho"] = runs["setting"].str.removeprefix("rho=").astype(float)
+        plain = runs[runs["method"] == "Baseline"]
+        fair = ["SenSeI + mentions", "CLP + mentions"] if data == "Toxicity" else ["SenSeI", "CLP"]
+        tried = runs[runs["method"].isin(fair) & (runs["rho"] > 0)]
+        tried = tried.assign(method=tried["method"].str.removesuffix(" + mentions"))
+        means = pd.concat([plain, tried]).groupby(["method", "rho"], as_index=False)[list(SHOWN)].mean().round(4)
+        parts.append(means.assign(data=data))
+    return pd.concat(parts, ignore_index=True)
+
+
 def main() -> None:
     given = arguments(__doc__)
+    if given.default:
+        curves = by_default(given.out)
+        curves.to_csv(given.out / "fig2_default.csv", index=False, lineterminator="\n")
+        draw(curves, given.out / "fig2_default")
+        return
     suffix, less = ("_quick", QUICK) if given.quick else ("", {})
     embed = encoder(given.encoder)
 
@@ -85,7 +108,7 @@ def draw(curves: pd.DataFrame, path: Path) -> None:
             rho = alt.X(
                 "rho:Q",
                 scale=alt.Scale(type="log", nice=False, padding=12),
-                axis=alt.Axis(values=sorted({rho for rhos in RHOS[data].values() for rho in rhos}), grid=False),
+                axis=alt.Axis(values=sorted(set(fair["rho"])), grid=False),
             )
             by_method = alt.Color(
                 "method:N",

@@ -5,7 +5,8 @@ score are computed with all 50 (`about_people` holds none of the unknown ones). 
 chosen by the classifier itself on a fifth of its training comments, for every method by the same rule; no test comment
 and no sentence of identity_templates.py is looked at before. Versions are made of a third of the comments that mention
 an identity, to save encoding: every third in the order of the file, their row numbers are in moderation_rows.txt.
-moderation_choice.csv has what the rule saw: AUC and CTF score on validation comments at each rho.
+moderation_choice.csv has what the rule saw: AUC and CTF score on validation comments at each rho, and for Figure 2 also
+balanced accuracy and consistency.
 
     python experiments/moderation.py [--quick] [--seeds 10]
 """
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from identity_templates import identity_sentences
 from table1_toxicity import GROUPS
-from text_tables import SHARED, Runs, arguments, encoder, markdown, table
+from text_tables import SHARED, Runs, arguments, encoder, markdown, on_validation, table
 
 from evenhand.counterfactuals import TokenSwap, identity_tokens
 from evenhand.datasets import Comments, about_people, jigsaw_toxicity, mentions
@@ -41,7 +42,7 @@ METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
 }
 SHOWN = ("BA", "AUC", "CTF", "PC", "FPR", "FPR id")  # the docs show them as several tables
 ON_TEMPLATES = ("t AUC", "t EER", "t FPR", "t FNR", "FPED", "FNED")
-SCORES = (*SHOWN, *ON_TEMPLATES, "BA STD", "ACC STD")
+SCORES = (*SHOWN, "AUC id", "AUC other", *ON_TEMPLATES, "BA STD", "ACC STD")
 TABLE_1 = ("BA", "CTF", "PC", "BA STD", "ACC STD")  # the columns of the paper's table
 QUICK_COMMENTS = 60
 QUICK = {"hidden": (20,), "steps": 10, "k": 5}
@@ -106,6 +107,8 @@ def scores(
         "rho": model.rho_,
         "BA": balanced_accuracy(y, flagged.astype(int)),
         "AUC": auc(y, p),
+        "AUC id": auc(y[about], p[about]),
+        "AUC other": auc(y[~about], p[~about]),
         "CTF": ctf_std(toxic),
         "PC": prediction_consistency((toxic >= model.threshold_).astype(int)),
         "FPR": float(flagged[y == 0].mean()),
@@ -151,8 +154,7 @@ def main() -> None:
                     model = fitted(method, comments, seed, embed, some, known_only, QUICK if given.quick else {})
                 took = time.process_time() - start
                 for row in [{"rho": 0.0, **model.plain_}, *(model.choice_ if METHODS[method][0] != "plain" else [])]:
-                    on_validation = {"AUC": row["auc"], "CTF": row["ctf"]}
-                    tried.run(seed, method, {"rho": row["rho"]}, lambda found=on_validation: found)
+                    tried.run(seed, method, {"rho": row["rho"]}, lambda row=row: on_validation(row))
                 return {**scores(model, comments, seed, some, found), "fit seconds": took}
 
             runs.run(seed, method, {}, make)

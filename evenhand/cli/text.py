@@ -158,7 +158,8 @@ def show(findings: dict[str, Any]) -> None:
         [name, *("" if model.get(key) is None else f"{model[key]:.3f}" for key, _ in keys)]
         for name, model in findings["models"].items()
     ]
-    print_table(f"On {findings['texts']['held_out']:,} held-out texts:", ["model", *(k for _, k in keys)], rows)
+    judged = "texts" if findings["texts"].get("known") else "held-out texts"
+    print_table(f"On {findings['texts']['held_out']:,} {judged}:", ["model", *(k for _, k in keys)], rows)
     names = dict.fromkeys(name for model in findings["models"].values() for name in model.get("levels", {}))
     for name in names:
         said = ", ".join(
@@ -247,12 +248,15 @@ def judge_text_model(
         raise UserError("the model was trained with a swap of one's own, which its file does not hold")
     if len(task.held_out) == 0:
         raise UserError("no row of the table has a text to look at")
-    if about.get("seen") and (shared := Seen.from_json(about["seen"]).too_many(_as_frame(task.judging))):
+    shared = Seen.from_json(about["seen"]).too_many(_as_frame(task.judging)) if about.get("seen") else 0
+    known = ""
+    if shared:
         said = f"{shared:,} of {len(task.held_out):,} rows are rows that the model was trained or chosen on"
         if delta is not None and not distinct:
             raise UserError(
                 f"{said}; a certificate needs new ones. If these are others that look alike, say --distinct-people"
             )
+        known = "" if distinct else f"{said}; it needs new ones"
         sys.stderr.write(f"{said}: what is found holds for them only\n")
     if target is None:
         task = task.unlabelled()
@@ -261,7 +265,8 @@ def judge_text_model(
     found = judge_task(opened, task, versions, opened.swaps, opened.levels_)
     worst = in_the_table(found.pop("_worst"), task)
     found.pop("_rates")
-    found["certificate"] = certificates(opened, task, versions, 0.95) | {"worst": named_worst(worst)}
+    proved = {"refused": known, "attributes": {}} if known else certificates(opened, task, versions, 0.95)
+    found["certificate"] = proved | {"worst": named_worst(worst)}
     found["worst"] = _shown(worst)
     verdict, code = (None, OK) if delta is None else _verdict(found["certificate"], delta)
     if verdict is not None:
@@ -269,7 +274,8 @@ def judge_text_model(
     if as_json:
         print_json(found)
     else:
-        show({"models": {"model": found}, "texts": {"held_out": len(task.held_out)}, "warning": "", **found})
+        texts = {"held_out": len(task.held_out), "known": bool(known)}
+        show({"models": {"model": found}, "texts": texts, "warning": "", **found})
         for line in found["worst"][:5]:
             sys.stdout.write(f"  {line['probability']:.2f}: {line['text'][:110]}\n")
             sys.stdout.write(f"  {line['probability_of_worst']:.2f}: {line['worst_version'][:110]}\n")

@@ -40,16 +40,28 @@ _SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
     r"\b(?:this|your)\s+(?:\w+\s+)?(\w+)\s+(?:is|was|are|were)\s+(?:(?:so|really|just|very|too|totally)\s+)*$",
     re.IGNORECASE,
 )
+_THINGS = (
+    r"(?:blog|site|website|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|thing|crap)s?"
+)
+_INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
+    re.compile(
+        rf"\b{_THINGS}\s+{_BE}\s+(?:(?:so|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$", re.IGNORECASE
+    ),
+    re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
+)
 _INSULT_FOLLOWS = re.compile(
     r"\s*(?:-\s*)?(?:ass|arse|fag|fags|faggot|faggots|homo|homos|lord|wad|tard|prick|cunt|shit|retards?)\b", re.I
 )
 _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
-    r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
+    r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|knows?|knew|about|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
     r"(?:fluent|written|said|means?|word) in|translat(?:e|es|ed|ion)|into|from)\s+"
-    r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$"
+    r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
+    r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
+    r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"
 )
 _SLURRED = frozenset(["gay", "gays", "queer", "queers", "homosexual", "lesbian", "retarded"])
+_SEEN = re.compile(r"\b(?:are|r)\s+(?:you|u|ya)\s+(?:\w+\s+)?$", re.IGNORECASE)  # Are you blind?
 _OLD_MAN = re.compile(r"\b(?:my|your|his|her|our|their)\s+$", re.IGNORECASE)  # a father, a husband, a wife
 _OLD_MEN = r"\s+(?:man|lady|woman|folks|girl|boy)\b"
 _WORD = re.compile(r"\s{0,2}[\"“'‘(]?([^\W\d_][\w’']*)")
@@ -95,6 +107,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "age"
     if _idiom(before, after, token) or (token == "old" and _OLD_MAN.search(before) and re.match(_OLD_MEN, after)):
         return "idiom"
+    if token in ("blind", "deaf") and not insults and _SEEN.search(before) and re.match(r"\s*(?:$|[?!.]|or\b)", after):
+        return "insult"
     if _names_thing(after, token, plural):
         return "thing"
     if token in _LANGUAGES and not plural and _language(before, after):
@@ -133,6 +147,8 @@ def _listed_people(word: str) -> bool:
 def _joined(before: str, after: str) -> bool:
     """Part of a hyphenated word: 97-year-old, old-fashioned, Indo-European; gay-friendly is about people."""
     following, leading = re.match(r"[-‐‑–](\w+)", after), re.search(r"(\w+)[-‐‑]$", before)
+    if re.search(r"\w(?:an|ish|ese|ino|ic)\s[-‐‑]\s$", before):
+        return True  # serbian - american
     if after.startswith("+"):  # LGBTQ+
         return True
     if following is not None and following[1].lower() not in _JOINED_AFTER:
@@ -202,6 +218,11 @@ def _insult(before: str, after: str, plural: bool) -> bool:
     described = follows is not None and names_people(follows[1])
     if plural or described:
         return False
+    said, follows_thing = _INSULTED_THING[0].search(before), _INSULTED_THING[1].match(after)
+    if said is not None and (not said[0].lower().startswith("how") or follows_thing is not None):
+        return True
+    if follows_thing is not None and re.search(r"\b(?:some|this|that|your|ur|stupid)\s+$", before, re.IGNORECASE):
+        return True
     thing = _SAID_OF.search(before)
     return _INSULTED.search(before) is not None or (thing is not None and not names_people(thing[1]))
 
@@ -257,8 +278,10 @@ def _about_somebody(before: str, after: str) -> bool:
     paired = re.search(r"(\w+)\s*(?:,|\bor|\band)\s+$", before)
     if paired is not None and _ENDS.match(after) and _identity_word(paired[1]) and paired[1].lower() not in _VAGUE:
         return True  # queer or straight?
-    if re.search(r"\b(?:for|of|to|by|with|among|help) the $", before, re.I) and re.match(r"\s*(?:$|[.,;!?])", after):
-        return True  # books for the blind.
+    if re.search(r"\b(?:for|of|to|by|with|among|help) the $", before, re.I) and re.match(
+        r"\s*(?:$|[.;!?]|,\s(?!\w+,?\s+\w+\s+of\b))", after
+    ):
+        return True  # books for the blind. Not: of the older, lower number of
     if re.search(r"\bthe\s+$", before, re.I) and re.match(r"\s+(?:are|were|have|who|and the)\b", after, re.I):
         return True  # the deaf are ...
     said_of = _SAID_OF_ONE.search(before)

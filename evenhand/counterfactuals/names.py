@@ -7,7 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.capitals import as_usual
+from evenhand.counterfactuals.context import names_people
 from evenhand.counterfactuals.texts import as_texts, word_list, words_of
 
 __all__ = [
@@ -27,6 +29,7 @@ _ROLES = (
     r"Justice|Senator|Sen|Governor|Gov|Mayor|Councillor|Congressman|Congresswoman|Representative|Rep|President|Principal|Dean|"
     r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral)"
 )
+_LEARNED = "|Dr|Prof|Professor|Judge|Justice|Senator|Congressman|Lieutenant|Sergeant|Colonel"  # a surname: Dr. Roy
 _TITLE = rf"(?:(?:{_ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
 _WHEN = r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So)\s+)?"
 _ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
@@ -50,12 +53,13 @@ _REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z]
 _SURNAMES = frozenset(
     ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
 )
-_MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
-_FEMALE = re.compile(r"\b(?:she|her(?!\s+(?:Majesty|Royal|Highness|Excellency)\b)|hers|herself)\b", re.IGNORECASE)
+_BESIDE = re.compile(  # "a work by the young painter "
+    r"\b(?:by|with|from|against|for|to\s+(?:the|an?)|of|than|like|between|including)\s+(?:[\w\[\]’'-]+\s+){1,5}(?:,\s+)?$"
+)
 _CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an average "
     r"(?:(?:\b(?:my|his|her|their|our|the)|\w\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
     r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|husband|wife|dog|"
-    r"cat)\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
+    r"cat)\s?,?\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
     re.IGNORECASE,
 )
 
@@ -144,7 +148,7 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     >>> subject_name("In San Anna he met people.", names, frozenset(["John"])) is None
     True
     """
-    he, she = len(_MALE.findall(text)), len(_FEMALE.findall(text))
+    he, she = len(MALE.findall(text)), len(FEMALE.findall(text))
     for match in pattern.finditer(text):
         name = match.group()
         before = text[max(0, match.start() - 90) : match.start()]
@@ -154,14 +158,35 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
         own, other = (he, she) if name in male else (she, he)
         if any(name in some for some in _vague_names()) and (own == 0 or not _ACTS.match(text, match.end())):
             continue  # "May she rest", "Frank talk"
-        if other_word(text, match.start(), match.end()):
-            continue  # "Georgia is a state"
+        if other_word(text, match.start(), match.end()) or _is_surname(text, name, pattern):
+            continue  # "Georgia is a state"; "Gordon was the son of David Gordon"
         if own == 0 and _COUPLE.match(text, match.end()):
             return None  # "Kate and Tom share a flat" is about two
         if own < other:
             return None  # the text is about somebody else
-        return name
+        return _later(text, match, pattern, male) or name
     return _only_name(text, pattern, male)
+
+
+def _is_surname(text: str, name: str, pattern: re.Pattern[str]) -> bool:
+    """Whether the name stands after another given name and before no third one: David Gordon."""
+    for match in re.finditer(rf"([A-ZÀ-Þ][\w’'-]+)\s+(?:[A-Z]\.\s+)?{re.escape(name)}\b", text):
+        if match[1] != name and pattern.fullmatch(match[1]) and not _surname(text[match.end() : match.end() + 60]):
+            return True
+    return False
+
+
+def _later(text: str, match: re.Match[str], pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
+    """The name of a second clause that has the first pronoun of its gender: "Jack Lee left, while Jim Ray lost his"."""
+    own = MALE if match.group() in male else FEMALE
+    said = own.search(text, match.end())
+    clause = re.search(
+        r"(?:,\s+and|\bwhile|\bbut|\bwhereas)\s+(?:[a-z\[][^\s,;.]*\s+|[A-ZÀ-Þ]\w+\s+(?=[a-z\[])){0,5}([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ]\w+\s+(?!and\b)[a-z]",
+        text[match.end() : said.start()] if said is not None else "",
+    )
+    if clause is None or pattern.fullmatch(clause[1]) is None or clause[1] == match.group():
+        return None
+    return clause[1] if (clause[1] in male) == (match.group() in male) else None
 
 
 def other_word(text: str, start: int, end: int) -> bool:
@@ -187,15 +212,17 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
     if len({m.group() for m in people}) != 1:
         return None
     name, start = people[0].group(), people[0].start()
-    before = text[max(0, start - 30) : start]
-    if re.search(r"[A-ZÀ-Þ][\w’'-]*\s+$", before):
-        return None  # a surname: Elton John
+    before = text[max(0, start - 60) : start]
+    if re.search(r"[A-ZÀ-Þ][\w’'-]*\s+(?:\(\s*)?$|\b[A-Z]\.\s+$", before):
+        return None  # a surname: Elton John; who plays somebody: Nick Culver (George Peppard); F. Henry Edwards
     if _CALLED_SO.search(before) or (re.search(r",\s+$", before) and _COUPLE.match(text, people[0].end())):
         return None  # her brother Leon; a list of children
     if re.search(r"\b(?:[Mm]y name is|I am|I['’]m)\s+$", text[max(0, start - 20) : start]):
         return name
-    if re.search(r"\b(?:by|with|to|for|like|after|and|or|than|as|called|named)\s+$", before):
+    if re.search(r"\b(?:by|with|to|for|from|like|after|and|or|than|as|called|named|born|née)\s+$", before):
         return None
+    if re.match(r"\s+(?:and|&)\s+[A-ZÀ-Þ]", text[people[0].end() :]):
+        return None  # David and Margaret Leeming
     if re.search(
         r"\b(?:son|daughter|brother|sister|wife|husband|widow|father|mother|friend|student|pupil|fan)\s+of\s+$", before
     ):
@@ -206,9 +233,22 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
         r"(?:\s+[A-ZÀ-Þ]\w+)*\s?['’]s?\s", text[people[0].end() :]
     ):
         return None  # Bornstein was Donald Trump's doctor
-    own, other = (_MALE, _FEMALE) if name in male else (_FEMALE, _MALE)
+    own, other = (MALE, FEMALE) if name in male else (FEMALE, MALE)
     said = own.search(text)
-    return name if said is not None and said.start() > start and other.search(text) is None else None
+    if said is None or said.start() < start or other.search(text) is not None:
+        return None
+    return None if _beside(before, text[people[0].end() : said.start()]) else name
+
+
+def _beside(before: str, between: str) -> bool:
+    """Whether the pronoun after `between` may be somebody else's than the name's: "a work by the painter Max Ernst, and
+    ... his", "... Max Ernst, though the critic hid his", "... Max Ernst, Napoleon and his"."""
+    if _BESIDE.search(before) and len(between) > 30:
+        return True
+    if re.search(r"[,;]\s+[A-ZÀ-Þ]\w+\s+and\s+$", between):
+        return True
+    said = re.findall(r"(?<!\bis )(?<!\bwas )(?<!\bas )(?<!, )\bthe\s+([\w\[\]-]+)(?:\s+([\w\[\]]+))?", between)
+    return any(word.startswith("[") or names_people(word) for words in said for word in words)  # [occupation]: masked
 
 
 def second_name(text: str, match: re.Match[str], subject: str, male: frozenset[str]) -> bool:
@@ -233,16 +273,21 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     """Whether the name is part of the name of a place, an organisation, a saint or another name: San Diego, Johns
     Hopkins, Elton John, Mr Thomas, Anna-Maria."""
     before, after = text[max(0, start - 40) : start], text[end : end + 60]
-    if re.search(r"[\w’'][-‐‑]$", before) or re.match(r"[-‐‑]\w", after):
+    if re.search(r"[\w’'][-‐‑]$|\b[A-ZÀ-Þ]\w*\s[-‐‑]\s$|\b[A-ZÀ-Þ]['’]$", before) or re.match(
+        r"[-‐‑]\w|\s[-‐‑]\s[A-ZÀ-Þ]", after
+    ):
         return True
     if re.search(r"[\"“]\s?$", before) and not _START.search(before):
         return True  # a work, or what somebody says: the song "Natalie"
+    if re.search(r"\b[A-ZÀ-Þ][\w’'-]+\s+(?:[A-Z]\.\s+)+$", before) and not _surname(after):
+        return True  # Jerome K. Jerome
     leading = re.search(r"([\w’'.]+)\s+$", before)
     if leading is not None:
         word = leading[1]
         of_a_town = word not in ("to", "of", "from") or text[start:end] in words_of("names_and_towns")
         if (word.lower() in words_of("before_places") and of_a_town) or (
-            re.fullmatch(r"(?:Mr|Mrs|Ms|Miss)\.?", word) and not _surname(after)
+            re.fullmatch(rf"(?:Mr|Mrs|Ms|Miss{_LEARNED if text[start:end] in known_names()[0] else ''})\.?", word)
+            and not _surname(after)
         ):
             return True
         titled = re.fullmatch(rf"(?:{_ROLES}|Mr|Mrs|Ms|Miss)\.?", word)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from evenhand.counterfactuals.antecedents import another
 from evenhand.counterfactuals.names import known_names
 from evenhand.counterfactuals.texts import word_list
 
@@ -20,38 +21,56 @@ _RELATIVES = frozenset(
     + ["stepson", "stepdaughter", "stepbrother", "stepsister", "grandpa", "grandma"]
 )
 _OWNED = re.compile(
-    r"(?:\b(?:my|your|his|her|its|our|their)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]()-]+\s*,?\s+){0,7}$", re.IGNORECASE
+    r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]()-]+\s*,?\s+){0,7}$",
+    re.IGNORECASE,
+)
+_PARTNERED = re.compile(  # not "his tailing of the "
+    r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+"
+    r"(?:(?!(?:the|an?|of|in|by|with|about)\b)[\w\[\]()-]+\s*,?\s+){0,7}$",
+    re.IGNORECASE,
+)
+_THEIRS = re.compile(  # "his press ", "her wealthy "; not "her time as an "
+    r"\b(?:his|her)\s+(?:(?!(?:an?|the|as|of|in|on|at|by|to|for|from|with|and|or|is|was|who|that|own)\b)[\w\[\]-]+\s+){0,2}$",
+    re.IGNORECASE,
 )
 _KIN = re.compile(  # "his father is a ", "her brother, a ", "her mother, Ann Lee, was also a "
-    r"(?:\b(?:my|your|his|her|its|our|their|the)|\w\s?['’]\s?s|s\s?['’])\s+(?:[\w-]+\s+)?"
+    r"(?:\b(?:my|your|his|her|its|our|their|whose|the)|[\w\]]\s?['’]\s?s|s\s?['’])\s+(?:[\w-]+\s+)?"
     rf"(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})(?:-in-law)?"
     r"(?:\s+(?:\w+\s+){0,4}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?|"
-    r"(?:(?!\b(?:he|she|i|who)\b)[^.;!?]){1,40}\s(?:is|was|,)\s+(?:(?:also|once|now)\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,2})$",
+    r"(?:(?!\b(?:he|she|i|who)\b)[^.;!?]){1,40}\s(?:is|was|,)\s+(?:(?:also|once|now)\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,2}|"
+    r"\s+(?:is|was)\s+(?:an?|the)\s+(?:[\w\[\]-]+\s+){0,3}and\s+(?:[\w-]+\s+){0,2})$",
     re.IGNORECASE,
 )
 _NAMED = re.compile(  # a name follows: "his wife Ann", "her husband, the Swiss painter Max Egli"
-    r"\s*[,(]?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
-    r"\s*,\s*(?:(?!(?:who|whom|whose|which|where|when|and|but|or|he|she|they|in|on|at|for|as|is|was)\b)[a-zà-ÿ\[][\w\]’'-]*\s+"
-    r"(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,6}[A-ZÀ-Þ][a-zà-ÿ]"
+    r"\s*(?:[,()]|is\b|was\b)?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
+    r"\s*(?:,|and(?=\s+[\w\s-]+,))\s*(?:(?!(?:who|whom|whose|which|where|when|and|but|or|he|she|they|in|on|for|as|is|was)\b)"
+    r"[a-zà-ÿ\[][\w\]’'-]*(?:\s?[,/-])?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,8}[A-ZÀ-Þ][a-zà-ÿ]"
+)
+_NAME_BEFORE = re.compile(  # "Max Egli, her former ", "Max Egli, a banker and her future "
+    r"[A-ZÀ-Þ][\w’'-]+\s+[A-ZÀ-Þ][\w’'-]+\s?,\s+(?:an?\s+[^.;,]{1,40}\band\s+)?(?:his|her)\s+(?:[\w-]+\s+)?$"
 )
 _CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
     r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
 )
 _SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
     r"\b(?:of|by|with|to|from|for|met|than|like|has|have|had|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
-    r"(?:[\w-]+\s+){0,2}$|\b(?:an)?other\s+(?:[\w-]+\s+)?$|"
+    r"(?:[\w-]+\s+){0,2}$|\b(?:(?:an)?other|a\s+second|a\s+third)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
     r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
-    r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$",
+    r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$|"
+    r"\b(?:son|daughter|child|children)\s+(?:of|to)\s+an?\s+[^.;,!?]{1,40}\band\s+an?\s+(?:[\w-]+\s+){0,2}$",
     re.IGNORECASE,
 )
+_QUOTED = (re.compile(r"[\"“]\s?(?:[\w-]+\s+){0,2}$"), re.compile(r"\s?[\"”]"))  # the word itself: the "angry man" card
+_LISTED = re.compile(r"\bwere\s+(?:[^.;!?]*(?:,|\band)\s+)?an?\s+(?:[\w-]+\s+)?$")
 _SAID = (
     r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)\s+"
     r"(?:(?:also|now|still|already|both)\s+)?"
 )
 _BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"
 _PHRASE = (
-    rf"(?:(?:an?|the)\s+(?:[\w'’-]+\s+){{0,3}}|{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
+    r"(?:(?:an?|the)\s+(?:(?!(?:his|her|of)\b)[\w'’-]+\s+){0,3}|"
+    rf"{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
 )
 _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not for a person of that gender
     ("man", "woman"): (r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice|ladies['’]?)\s+$", None),
@@ -62,7 +81,8 @@ _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not
     ),
     ("lady",): (r"\b(?:first|bag|old|cat|dinner|leading)\s+$", r"\s+(?:love|luck|friends?|dancers|doctors?|bug)\b"),
     ("gentleman",): (None, r"['’]s\b|\s+farmer\b"),
-    ("actor", "man"): (None, r"\s+(?:model|network|hours?|power|made|up|cave|caves|bun|of god|of the match)\b"),
+    ("actor", "man"): (None, r"\s+(?:model|network|hours?|power|made|up|cave|caves|bun|servant|of god|of the match)\b"),
+    ("cowboy", "cowgirl"): (None, r"\s+(?:boots?|hats?|films?|movies?|songs?|music|code|culture)\b"),
     ("girl", "boy"): (r"\bgirly\s+$", r"\s+(?:scout|scouts|band|group|friday|guide)\b"),
 }
 _ANY_IDIOM = re.compile(r"['’]?s?\s+(?:bug|bird|of the match|overboard|day)\b", re.IGNORECASE)
@@ -116,6 +136,8 @@ def left_noun(
     first = re.search(r"(?:^|[.!?:;]\s+|\n\s*)(?:(?:a|an|the)\s+)?$", before, re.IGNORECASE) is not None
     if match.group()[:1].isupper() and not match.group().isupper() and not first:
         return "name"
+    if _QUOTED[0].search(before) and _QUOTED[1].match(after):
+        return "quoted"
     own = subject is not None and re.match(rf" {re.escape(subject)}\b", after) is not None  # actress Laura Lee
     if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after) and not (own and word not in _PARTNERS | _RELATIVES and not first):
         return "name"
@@ -126,28 +148,37 @@ def left_noun(
         rf"\b{other}\s+(?:and|or)\s+(?:an?\s+)?$", before
     ):
         return "both genders"
+    called = re.match(r"\s+(?:called|named|known\s+as|by\s+the\s+name\s+of)\s+([A-ZÀ-Þ]\w+)", after)
+    if called is not None and called[1] != subject:
+        return "somebody else"  # a son called Harrison
     if describes_subject(word, before, subject):
         return ""
-    if re.match(r"\s+(?:called|named|known\s+as)\s+[A-ZÀ-Þ]", after):
-        return "somebody else"  # a son called Harrison
     if (
         word in _RELATIVES
         and re.match(r"\s+of\s+[A-ZÀ-Þ]", after)
         and not re.search(r"\b(?:an?|the)\s+(?:\w+\s+)?$", before)
     ):
         return "somebody else"  # Grizell, sister of Jonathan
+    if word in _RELATIVES and re.match(r"\s+of\b", after) and _LISTED.search(before):
+        return "somebody else"  # among them were a teacher, a brother of the sheriff
     owned = _OWNED.search(before) is not None
     if (owned and word in _RELATIVES) or (word in _PARTNERS | _RELATIVES and _NAMED.match(after)):
         return "somebody else"
-    if owned and word in _PARTNERS:
+    if word in _PARTNERS and _NAME_BEFORE.search(before):
+        return "somebody else"
+    if word in _PARTNERS and _PARTNERED.search(before):
         return "somebody else" if _described(after) else ""
+    if re.match(r"\s+(?:(?:that|whom)\s+)?(?:he|she)\s+\w", after) or re.search(r"\b(?:de|du|le|la)\s+$", before):
+        return "somebody else"  # the cameraman he wanted; a poupée de son
+    if _THEIRS.search(before) or re.match(rf"\s+(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})\b", after):
+        return "somebody else"  # his press spokesman, her landlord father
     male, _ = known_names()
     if _SOMEBODYS.search(before) or any((name in male) == (word in _men()) for name in others):
         return "somebody else"  # it may describe a person whose name stays
     called = _CALLED.search(before)
     if (called is not None and called[1] != subject) or _KIN.search(before) is not None:
         return "somebody else"
-    return ""
+    return "somebody else" if another(match.string, match.start(), match.end(), word in _men()) else ""
 
 
 def _described(after: str) -> bool:

@@ -70,7 +70,7 @@ def any_of(words: Sequence[str]) -> str:
     Also for words that begin or end with a sign which is no letter ("c++"), where \\b would not do. The borders stand
     before and after all of them, so that a long list is not tried at every letter.
     """
-    spelt = [r"(?:\s+|-)".join(re.escape(part) for part in word.split(" ")) for word in words]
+    spelt = [r"(?:\s+|\s?-\s?)".join(re.escape(part) for part in word.split(" ")) for word in words]
     kinds = [(bool(re.match(f"[{_NO_SPACES}]", word)), bool(re.search(f"[{_NO_SPACES}]$", word))) for word in words]
     if not any(map(any, kinds)):
         return rf"{_BEFORE}(?:{'|'.join(f'({pattern})' for pattern in spelt)}){_AFTER}"

@@ -9,7 +9,10 @@ from evenhand.counterfactuals.texts import words_of
 __all__ = ["TITLES", "left_title"]
 
 TITLES = {"mr": "ms", "ms": "mr", "mrs": "mr", "miss": "mr"}
-_COUPLE = (re.compile(r"\.?\s+(?:and|&)\s+(?:Mrs?|Ms|Miss)\b"), re.compile(r"\bMr\.?\s+(?:and|&)\s+$"))
+_COUPLE = (  # Mr and Mrs Lee, Mrs Kemp and Mrs Hodges
+    re.compile(r"\.?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and|&)\s+(?:Mrs?|Ms|Miss)\b"),
+    re.compile(r"\b(?:Mr|(?:Mrs|Ms|Miss)(?=\.?\s+[A-Z]))\.?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and|&)\s+$"),
+)
 _GIVEN = re.compile(r"\.?\s+([A-ZÀ-Þ][\w-]+)(?=\s+(?:[A-ZÀ-Þ]\.\s+)?[A-ZÀ-Þ][\w-])")
 _SURNAME = re.compile(r"\.?\s+(?:[A-ZÀ-Þ]\.\s*)*([A-ZÀ-Þ][\w’'-]*)")
 _STARTS = re.compile(r"(?:^|[.!?:]\s|\n)[\s\"“'‘(]*$")
@@ -19,6 +22,13 @@ _WORLD = frozenset(["World", "Universe", "America", "USA", "Earth"])
 _PLAYED = re.compile(
     r"\b(?:play(?:s|ed|ing)?|portray(?:s|ed|ing)?|roles?|parts?|characters?|starred|stars|voice[sd]?|novel|film|movie|"
     r"play|musical|series|sitcom|book|story|poem|song|album|painting|opera|episode)\b[^.;!?]*$"
+)
+# Beside whom the text is about: "her teacher, ", "a fight between her and ", "Scrooge's clerk ".
+_BESIDE = re.compile(
+    r"(?<!^during )(?<!^in )(?<!^at )(?<!^after )(?<!^on )"
+    r"\b(?:his|her|my|whose)\s+(?:[\w\[\]-]+\s+){0,4}[\w\]]+\s?,\s+$|"
+    r"\b(?:her|him|she|he)\s+and\s+$|(?-i:[A-Z])\w+\s?['’]s\s+(?:[a-z-]+\s+){1,3}$",
+    re.IGNORECASE,
 )
 
 
@@ -43,7 +53,7 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
     own = surname is not None and _own(text, surname[1], subject)
     if not own and (_PLAYED.search(_sentence(before)) or re.search(r"[“\"‘*_][^”\"’*_.!?]*$", before[-30:])):
         return "a work"
-    if not own and _acts_before(_sentence(before), subject):
+    if not own and (_acts_before(_sentence(before), subject) or _BESIDE.search(_sentence(before))):
         return "somebody else"
     return "somebody else" if _of_another(text, match, male) else ""
 

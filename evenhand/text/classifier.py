@@ -18,7 +18,7 @@ from evenhand.counterfactuals.texts import as_texts
 from evenhand.error_rates import auc, threshold_at
 from evenhand.estimators import CLPClassifier, ERMClassifier, SenSeIClassifier, SenSRClassifier
 from evenhand.estimators.inputs import named
-from evenhand.evaluation import balanced_accuracy, ctf_std
+from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.gradient import GradientSearch
 from evenhand.text.calibration import Calibration
@@ -132,7 +132,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         versions, self.blind_ = self._versions(given, attributes)
         self.levels_ = [] if self.method == "plain" else _levels(attributes, scaled, fit, held)
         plain = self._net("plain", 0.0).fit(*self._with_mentions(scaled[fit], codes[fit]))
-        plain_logits = plain._outputs(scaled[held])
+        self.plain_fpr_ = self._flagged_by(plain, scaled[held], codes[held])
         valid = [versions.select(held), *(levels.versions(scaled[held]) for levels in self.levels_)]
         self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
         about = self._about(given)
@@ -151,7 +151,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             tried.append(({"rho": rho, **self._judge(net, x[held], codes[held], valid)}, net))
         self.choice_ = [row for row, _ in tried]
         self._take(tried, plain, codes[held], sum(map(len, valid)))
-        self._calibrate(plain_logits, self.features_.shrinkage_(scaled[held]), codes[held])
+        self._calibrate(self.features_.shrinkage_(scaled[held]), codes[held])
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -168,9 +168,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each text: of two classes the second where its probability reaches `threshold_`."""
-        p = self.predict_proba(X)
-        codes = (p[:, 1] >= self.threshold_).astype(int) if len(self.classes_) == 2 else p.argmax(axis=1)
-        return cast(NDArray[Any], self.classes_[codes])
+        return self.classes_[_decided(self.predict_proba(X), self.threshold_)]
 
     @property
     def pipeline_(self) -> Pipeline:
@@ -294,29 +292,40 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return net.fit(*train, variations=paired if len(paired) else seen)
 
     def _judge(self, net: Any, x: NDArray[Any], codes: NDArray[Any], valid: list[Variations]) -> dict[str, float]:
-        """Skill and CTF score on validation texts, calibrated there; the CTF score is the mean over the versions of the
-        texts and those of each sensitive attribute, 0 where there are none."""
+        """Skill and CTF score on validation texts, calibrated there; balanced accuracy and consistency of decisions.
+
+        CTF score and consistency are means over the versions of the texts and those of each sensitive attribute; where
+        there are none, the score is 0 and the consistency 1.
+        """
         logits = net._outputs(x)
         calibration = Calibration.learned(logits, codes)
-        two = len(self.classes_) == 2
+        two, p = len(self.classes_) == 2, calibration.probabilities(logits)
+        threshold = self._threshold(p, codes)
         ranked = auc(codes, logits[:, 1] - logits[:, 0]) if two else one_against_rest(codes, logits)
-        skill = ranked if two else balanced_accuracy(codes, logits.argmax(axis=1))
-        ctf = []
+        accuracy = balanced_accuracy(codes, _decided(p, threshold))
+        ctf, pc = [], []
         for some in valid:
             if len(some):
-                p = some.map(lambda rows: calibration.probabilities(net._outputs(rows))).values
-                ctf.append(ctf_std(p[:, :, 1]) if two else float(np.mean(p.std(axis=1).sum(axis=-1))))
-        return {"skill": skill, "auc": ranked, "ctf": float(np.mean(ctf)) if ctf else 0.0}
+                versions = some.map(lambda rows: calibration.probabilities(net._outputs(rows))).values
+                ctf.append(ctf_std(versions[:, :, 1]) if two else float(np.mean(versions.std(axis=1).sum(axis=-1))))
+                pc.append(prediction_consistency(_decided(versions, threshold)))
+        found = {"skill": ranked if two else accuracy, "auc": ranked, "ctf": float(np.mean(ctf)) if ctf else 0.0}
+        return found | {"ba": accuracy, "pc": float(np.mean(pc)) if pc else 1.0}
 
-    def _calibrate(self, plain: NDArray[np.float64], x: NDArray[Any], codes: NDArray[Any]) -> None:
+    def _flagged_by(self, plain: Any, x: NDArray[Any], codes: NDArray[Any]) -> float:
+        """The share of harmless validation texts that the plain model flags at its best; NaN with more classes."""
+        logits = plain._outputs(x)
+        return best_fpr(codes, logits[:, 1] - logits[:, 0]) if len(self.classes_) == 2 else float("nan")
+
+    def _threshold(self, p: NDArray[np.float64], codes: NDArray[Any]) -> float:
+        if len(self.classes_) > 2:
+            return float("nan")
+        return between(p[:, 1], min(threshold_at(codes, p[:, 1], self.plain_fpr_), 1.0))
+
+    def _calibrate(self, x: NDArray[Any], codes: NDArray[Any]) -> None:
         logits = self._logits(x)
         self.calibration_ = Calibration.learned(logits, codes)
-        if len(self.classes_) > 2:
-            self.threshold_, self.plain_fpr_ = float("nan"), float("nan")
-            return
-        self.plain_fpr_ = best_fpr(codes, plain[:, 1] - plain[:, 0])
-        p = self.calibration_.probabilities(logits)[:, 1]
-        self.threshold_ = between(p, min(threshold_at(codes, p, self.plain_fpr_), 1.0))
+        self.threshold_ = self._threshold(self.calibration_.probabilities(logits), codes)
 
     def _logits(self, x: NDArray[Any]) -> NDArray[np.float64]:
         return cast(NDArray[np.float64], self.net_._outputs(x))
@@ -332,6 +341,11 @@ def _levels(
     """What gives each attribute away, learned on the texts to train on and tried on the others."""
     found = [learn_levels(name, x[fit], values[fit], x[held], values[held]) for name, values in attributes.items()]
     return [one for one in found if one is not None]
+
+
+def _decided(p: NDArray[np.float64], threshold: float) -> NDArray[np.intp]:
+    """The class numbers of probabilities (..., K): of two the second where it reaches the threshold."""
+    return (p[..., 1] >= threshold).astype(np.intp) if p.shape[-1] == 2 else p.argmax(axis=-1)
 
 
 def _log_odds(p: NDArray[np.float64]) -> NDArray[np.float64]:

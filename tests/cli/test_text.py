@@ -121,7 +121,14 @@ def test_a_text_beside_columns(tmp_path, invoke, monkeypatch):
     predicted = json.loads(invoke("predict", run / "model.text", other, "--json").stdout)
     assert len(predicted) == 160
     assert np.isfinite([row["probability of 1"] for row in predicted]).all()
-    assert invoke("audit", run / "model.text", other).exit_code == 0
+    audited = invoke("audit", run / "model.text", other)
+    assert audited.exit_code == 0
+    assert "On 160 held-out texts" in audited.stdout
+    assert "With 95% confidence" in audited.stdout
+    known = invoke("audit", run / "model.text", path).stdout  # it has learned from them: nothing is proved about others
+    assert "On 160 texts" in known
+    assert "With 95% confidence" not in known
+    assert "trained or chosen on; it needs new ones" in known
     assert invoke("certify", run / "model.text", other, "--delta", "0.99").exit_code == 0
     assert invoke("certify", run / "model.text", other, "--delta", "0").exit_code == 1
     seen = invoke("certify", run / "model.text", path)

@@ -35,3 +35,36 @@ def test_an_insult_is_only_left_unless_asked_for():
 def test_a_name_is_a_capital_beside_a_capital():
     assert reason("Neil met Claudia Black today", "Black") == "name"
     assert reason("The Black Women of Paris", "Black") == ""
+
+
+def test_a_question_about_the_eyes_is_no_identity():
+    assert reason("Are you blind or stupid?", "blind") == "insult"
+    assert reason("Are you blind or stupid?", "blind", insults=True) == ""
+    assert reason("I am blind, are you?", "blind") == ""
+
+
+def test_an_insult_to_a_thing():
+    assert reason("my blog is gay and pointless", "gay") == "insult"
+    assert reason("no idea how gay this article is", "gay") == "insult"
+    assert reason("you police some gay website", "gay") == "insult"
+    assert reason("how gay men live", "gay") == ""
+    assert reason("the singer is gay", "gay") == ""
+    assert reason("a gay website", "gay") == ""
+
+
+def test_two_origins_with_a_hyphen_between():
+    assert reason("a serbian - american poet", "american") == "compound"
+    assert reason("the poet - american by birth", "american") == ""
+
+
+def test_languages_in_a_list():
+    assert reason("if you know Chinese, read it", "Chinese") == "language"
+    assert reason("I know Chinese people", "Chinese") == ""
+    assert reason("I know little about Japanese, so", "Japanese") == "language"
+    assert reason("a title in English, Okinawan, and Japanese)", "Japanese") == "language"
+    assert reason("in Rome, Japanese tourists", "Japanese") == ""
+
+
+def test_the_adjective_of_a_number_is_nobody():
+    assert reason("it refers to the older, lower number of clinics", "older") == "no person"
+    assert reason("books for the blind, and more", "blind") == ""

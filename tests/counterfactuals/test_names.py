@@ -42,11 +42,32 @@ def test_names_need_a_gender_each():
         ("Anna, NC based.", None),
         ("Anna, New England's best nurse.", None),
         ("Anna, Johns Hopkins nurse.", "Anna"),
+        ("John was the son of Anna John and his dog.", None),  # a surname
+        ("Prof. John hid his notes.", None),
+        ("John - Luc Lee hid his notes.", None),
+        ("A man called D'John hid his notes.", None),
+        ("It was Jerome K. John who hid his notes.", None),
+        ("They met John and Mary Lee at his house.", None),  # two people
+        ("It is a song by the old singer John Lee that everybody in town knew before his death.", None),
+        ("It was John Lee, though the critic hid his source.", None),
+        ("It was John Lee, Napoleon and his horse.", None),
+        ("Their son, John, hid his notes.", None),
+        ("They chose F. John Lee, and he hid his notes.", None),
+        ("Then Nick Culver (John Lee) hid his notes.", None),
+        ("It was the old singer John Lee who hid his notes.", "John"),
         ("", None),
     ],
 )
 def test_the_subject_opens_a_sentence_and_agrees_with_the_pronouns(text, name):
     assert subject_name(text, re.compile(r"\b(?:Anna|John)\b"), frozenset(["John"])) == name
+
+
+def test_the_clause_with_the_pronoun_names_the_subject():
+    names = re.compile(r"\b(?:John|Paul|Anna)\b")
+    text = "John Lee left in May, while coach Paul Ray lost his job."
+    assert subject_name(text, names, frozenset(["John", "Paul"])) == "Paul"
+    assert subject_name(text.replace("his", "the"), names, frozenset(["John", "Paul"])) == "John"
+    assert subject_name(text.replace("Paul", "Anna"), names, frozenset(["John", "Paul"])) == "John"
 
 
 def test_a_name_of_both_genders_is_not_drawn():

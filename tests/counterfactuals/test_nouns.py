@@ -35,6 +35,23 @@ def reason(text, noun, subject=None):
         ("the biography of a woman", "woman", "somebody else"),
         ("Anna Brooks was the daughter of a judge", "daughter", "somebody else"),
         ("met by Susan, the actress left", "actress", "somebody else"),
+        ("a nurse whose father taught", "father", "somebody else"),
+        ("the [occupation] 's father taught her", "father", "somebody else"),
+        ("his press spokesman resigned", "spokesman", "somebody else"),
+        ("her landlord father left her", "landlord", "somebody else"),
+        ("his wife is Ann Lee", "wife", "somebody else"),
+        ("her husband, poet / critic Max Egli", "husband", "somebody else"),
+        ("she left Max Egli, her former boyfriend", "boyfriend", "somebody else"),
+        ("she left Max Egli, a banker and her future husband", "husband", "somebody else"),
+        ("after his tailing of the wife he slept", "wife", "somebody else"),
+        ("she is an actress named Millie", "actress", "somebody else"),
+        ("he saw a second man", "man", "somebody else"),
+        ("the director he liked and the cameraman he wanted", "cameraman", "somebody else"),
+        ("the daughter of a judge and a Polish woman loved her work", "woman", "somebody else"),
+        ("among them were a cook, a brother of the sheriff and his dog", "brother", "somebody else"),
+        ('the "angry man" card', "man", "quoted"),
+        ("cowboy boots", "cowboy", "idiom"),
+        ("the vet took his bag from the girl", "girl", "somebody else"),
     ],
 )
 def test_why_a_noun_stays(text, noun, why):
@@ -49,7 +66,6 @@ def test_why_a_noun_stays(text, noun, why):
         ("THE ACTRESS SPOKE", "actress"),  # all capitals are no name
         ("She is a mother of two.", "mother"),
         ("She lives with her husband.", "husband"),  # the partner changes with the subject
-        ("She said: a woman can", "woman"),
         ("in Susan, the actress left", "actress"),  # a place, not a person
         ("met by Peter, the actress left", "actress"),  # cannot be said of Peter
     ],

@@ -75,10 +75,13 @@ def test_every_text_marks_a_site(marked):
     assert SITE.search(marked)
 
 
-@pytest.mark.parametrize(("name", "allowed"), [("more_biographies.txt", 6), ("odd_biographies.txt", 1)])
-def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed):
+@pytest.mark.parametrize(
+    ("name", "allowed", "least"),
+    [("more_biographies.txt", 6, 200), ("odd_biographies.txt", 1, 200), ("single_sentences.txt", 0, 40)],
+)
+def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed, least):
     """{Karen|@}: any name of the other gender, the same one in the whole text. The odd ones are in capitals, of two
-    people, about works and characters, with an object before a noun, and so on."""
+    people, about works and characters, with an object before a noun, and so on; the single sentences are of several."""
     marked = (HERE / name).read_text(encoding="utf-8").splitlines()
     texts = [SITE.sub(r"\1", each) for each in marked]
     swap = GenderSwap(nouns=True, names=names_in(texts))
@@ -93,7 +96,7 @@ def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed):
         if errors:
             print(each, errors)
         wrong += len(errors)
-    assert sites > 200
+    assert sites > least
     assert wrong <= allowed < 0.03 * sites, f"{wrong} of {sites} sites"
 
 

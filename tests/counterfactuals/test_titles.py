@@ -19,6 +19,11 @@ from evenhand.counterfactuals.texts import word_list
         ("He is known for his role as Mr Rochester.", "She is known for her role as Mr Rochester."),
         ("Mr. and Mrs. Lee came with her.", "Mr. and Mrs. Lee came with him."),
         ("She was Miss Ohio and Ms. Senior America.", "He was Miss Ohio and Ms. Senior America."),
+        ("Mrs Kemp and Mrs Hodges met him.", "Mrs Kemp and Mrs Hodges met her."),
+        ("A fight between her and Mrs. Rouse began.", "A fight between him and Mrs. Rouse began."),
+        ("It was her teacher, Mrs. Bean, who won.", "It was his teacher, Mrs. Bean, who won."),
+        ("Then Ebenezer's clerk Mr. Leech hid his pen.", "Then Ebenezer's clerk Mr. Leech hid her pen."),
+        ("In his speech, Mr. Lang laughed.", "In her speech, Ms. Lang laughed."),
         ("I miss her.", "I miss him."),
     ],
 )

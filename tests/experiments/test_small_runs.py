@@ -100,7 +100,8 @@ def test_toxicity_occupations_and_their_trade_off(command, tmp_path):
 def test_moderation(run, tmp_path):
     said = run("moderation", "--quick")
     assert "| SenSeI + mentions | 1 |" in said
-    assert pd.read_csv(tmp_path / "moderation_quick_choice.csv")["AUC"].between(0, 1).all()
+    tried = pd.read_csv(tmp_path / "moderation_quick_choice.csv")
+    assert tried[["AUC", "CTF", "BA", "PC"]].stack().between(0, 1).all()
     runs = pd.read_csv(tmp_path / "moderation_quick.csv")
     assert runs[["BA", "AUC", "t FPR", "FPED"]].notna().all(axis=None)
 
@@ -110,6 +111,30 @@ def test_occupations(run, tmp_path):
     said = run("occupations", "--quick")
     assert "| SenSeI | 1 |" in said
     assert pd.read_csv(tmp_path / "occupations_quick.csv")[["BA", "CTF", "PC"]].notna().all(axis=None)
+    tried = pd.read_csv(tmp_path / "occupations_quick_choice.csv")
+    assert {"Baseline", "SenSeI", "CLP"} <= set(tried["method"])
+    assert tried[["BA", "PC"]].stack().between(0, 1).all()
+
+
+def test_figure_2_of_the_default_recipe_is_the_mean_of_what_was_tried(run, tmp_path):
+    pytest.importorskip("altair")
+    lines = [
+        *("0,Baseline,rho=0,.9,.2,.8,.5", "1,Baseline,rho=0,.9,.4,.8,.5", "0,SenSeI{m},rho=0,.1,.1,.1,.1"),
+        *("0,SenSeI{m},rho=0.1,.9,.1,.6,.7", "1,SenSeI{m},rho=0.1,.9,.3,.8,.9", "0,CLP{m},rho=0.3,.9,.2,.7,.6"),
+        *("0,SenSR{m},rho=0,.9,.2,.7,.6", "0,Baseline{m},rho=0,.9,.9,.9,.9"),
+    ]
+    for name, m in (("moderation", " + mentions"), ("occupations", "")):
+        some = [line.format(m=m) for line in lines if m or "Baseline{m}" not in line]
+        (tmp_path / f"{name}_choice.csv").write_text("seed,method,setting,AUC,CTF,BA,PC\n" + "\n".join(some))
+    run("fig2_tradeoff", "--default")
+    curves = pd.read_csv(tmp_path / "fig2_default.csv")
+    assert curves["data"].tolist() == ["Toxicity"] * 3 + ["Bios"] * 3
+    assert set(zip(curves["method"], curves["rho"])) == {("Baseline", 0.0), ("SenSeI", 0.1), ("CLP", 0.3)}
+    for _, here in curves.groupby("data"):
+        by = here.set_index("method")
+        assert by.loc["SenSeI", ["PC", "CTF", "BA"]].tolist() == [0.8, 0.2, 0.7]
+        assert by.loc["Baseline", "CTF"] == pytest.approx(0.3)  # the plain model without mentions
+    assert "<svg" in (tmp_path / "fig2_default.svg").read_text()
 
 
 @needs_text

@@ -11,9 +11,10 @@ from evenhand import certify
 from evenhand.counterfactuals import TokenSwap
 from evenhand.datasets import mentions, templates
 from evenhand.error_rates import error_rates
-from evenhand.evaluation import balanced_accuracy, ctf_std
+from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
 from evenhand.output_distances import total_variation
-from evenhand.text import TextClassifier
+from evenhand.text import TextClassifier, without_blind
+from evenhand.text.validation import split
 from evenhand.variations import Variations
 
 COUNTS = HashingVectorizer(n_features=128, ngram_range=(1, 1), norm="l2")
@@ -55,11 +56,21 @@ def test_the_choice_is_the_rule(fitted):
     assert "the one that loses least was taken" in model.chosen_because_
 
 
-def test_no_more_harmless_validation_texts_are_flagged_than_by_the_plain_model(fitted):
-    from evenhand.text.validation import split as _split
+@pytest.mark.parametrize("method", ["plain", "sensei"])
+def test_what_was_tried_says_how_it_decides(fitted, method):
+    model = fitted[method]
+    row = next(row for row in model.choice_ if row["rho"] == model.rho_)
+    _, held = split(np.searchsorted(model.classes_, Y), model.validation_fraction, model.random_state, list(TEXTS))
+    assert row["ba"] == pytest.approx(balanced_accuracy(Y[held], model.predict([TEXTS[i] for i in held])))
+    versions, _ = without_blind(model.swaps(TEXTS).select(held).map(model.features_.transform))
+    p = versions.map(lambda x: model.calibration_.probabilities(model._logits(x))[:, 1]).values
+    assert row["pc"] == pytest.approx(prediction_consistency((p >= model.threshold_).astype(int)))
+    assert 0 < row["pc"] <= 1
 
+
+def test_no_more_harmless_validation_texts_are_flagged_than_by_the_plain_model(fitted):
     for method, model in fitted.items():
-        _, held = _split(Y, 0.2, 0)
+        _, held = split(Y, 0.2, 0)
         flagged = model.predict([TEXTS[i] for i in held])
         assert error_rates(Y[held], flagged, {}).fpr <= model.plain_fpr_ + 1e-12, method
         assert 0 <= model.threshold_ <= 1
