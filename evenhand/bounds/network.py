@@ -42,7 +42,6 @@ STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at 
 HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
 STEP_DOWN = 1.2
 MEAN_WORK = 0.4  # of the pieces that may be made for one person: so many on average
-SECOND_LOOK = 3  # at another lam so many times fewer
 GIVEN_UP = 1.25  # times the least objective so far; a little more may be one person's, for whom the next cuts do
 ON, MOST_STEPS = 1.4, 24  # and so on by this factor
 REFINED_SIZE, REFINED = 300, 2  # up to here more lam are tried, in so many rounds
@@ -78,9 +77,7 @@ class NetworkBound:
             except (ValueError, LinAlgError):
                 dual = None
         largest = self.largest if lam >= self.lam else self.ceiling
-        most = self.local.work if self.most is None and self.local is not None else self.most
-        most = None if most is None else most // SECOND_LOOK
-        return replace(self, lam=lam, largest=largest, confident=(lam, largest), dual=dual, most=most)
+        return replace(self, lam=lam, largest=largest, confident=(lam, largest), dual=dual)
 
     def upper(self, x: Tensor, reached: Tensor | None = None) -> Bracket:
         rows, square = x / self.normal.unit, self.normal.scale**2

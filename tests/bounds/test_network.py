@@ -1,7 +1,5 @@
 """The bound of a network behind the interface that certificates use: true of every point tried, row by row."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -138,13 +136,6 @@ def test_lam_rises_until_the_objective_does():
     chooser, hard = a_chooser(), Hard()
     assert not chooser._upwards(hard, 1.2, (1.0, 1.5, 2.0), 1.0)
     assert len(hard.asked) == 2
-
-
-def test_a_second_look_at_another_lam_takes_a_third_of_the_work():
-    *_, bound = bound_of(1, k=0, discrete=False)
-    bound = replace(bound, local=Hard(), most=300)
-    assert bound.at(2 * bound.lam).most == 100
-    assert replace(bound, most=None).at(2 * bound.lam).most == 333
 
 
 def test_a_wide_network_has_the_dual_too_unless_shells_are_near_what_is_reached(monkeypatch):
