@@ -11,28 +11,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from trees_fair import EPS, RESULTS, plain
-from trees_tables import TABLES
+from trees_fair import EPS, RESULTS
+from trees_soundness import fitted
 
-from evenhand import SenSeIBoostingClassifier, certify
-from evenhand.estimators.boosting import possible_people
-from evenhand.fair_metrics import from_classifier
+from evenhand import certify
 
 TUNING = 200  # people, after the held-out ones
 CASES = [("adult", "fair", 100, 16), ("adult", "plain", 100, 16), ("adult", "fair", 30, 8), ("adult", "plain", 30, 8)]
 
 
 def run(table: str, kind: str, trees: int, leaves: int, people: int) -> dict[str, Any]:
-    data = TABLES[table](0)
-    metric = from_classifier(data.X, predict=data.sensitive)
-    box = possible_people(np.vstack([data.X, data.X_test]).astype(np.float64))
-    if kind == "plain":
-        model = plain(0).set_params(n_estimators=trees, num_leaves=leaves)
-    else:
-        model = SenSeIBoostingClassifier(metric, bounds=box, trees=trees, leaves=leaves, random_state=0)
-    model.fit(data.X, data.y)
+    data, metric, box, model = fitted(table, kind, trees, leaves)
     held_out, tuning = data.X_test.iloc[:people], data.X_test.iloc[people : people + TUNING]
     began = time.process_time()
     found = certify(model, held_out, metric, EPS, box, tuning, distinct_people=True)

@@ -12,20 +12,21 @@ and for bounding r_lam and the neighbours of each person.
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from trees_fair import RESULTS, plain
-from trees_tables import TABLES
+from trees_tables import TABLES, Table
 
-from evenhand import SenSeIBoostingClassifier
+from evenhand import Box, SenSeIBoostingClassifier
 from evenhand.bounds.trees import bound_trees
 from evenhand.dual.pool import Pool
 from evenhand.ensembles.read import read_ensemble
 from evenhand.ensembles.worst_case import worst_case
 from evenhand.estimators.boosting import possible_people
-from evenhand.fair_metrics import from_classifier
+from evenhand.fair_metrics import FairMetric, from_classifier
 from evenhand.search.geometry import Geometry
 
 EPS = 0.01
@@ -51,8 +52,9 @@ def others(x, box, geometry, jumps, n, rng):
     return box.round(torch.from_numpy(np.clip(moved, low, high))).numpy()
 
 
-def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int) -> dict[str, object]:
-    data, rng = TABLES[table](0), np.random.default_rng(0)
+def fitted(table: str, kind: str, trees: int, leaves: int) -> tuple[Table, FairMetric, Box, Any]:
+    """The first split of a table, who is similar and possible there, and a model of it, plain or fair."""
+    data = TABLES[table](0)
     metric = from_classifier(data.X, predict=data.sensitive)
     box = possible_people(np.vstack([data.X, data.X_test]).astype(np.float64))
     if kind == "plain":
@@ -60,6 +62,12 @@ def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int)
     else:
         model = SenSeIBoostingClassifier(metric, bounds=box, trees=trees, leaves=leaves, random_state=0)
     model.fit(data.X, data.y)
+    return data, metric, box, model
+
+
+def run(table: str, kind: str, trees: int, leaves: int, people: int, pairs: int) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    data, metric, box, model = fitted(table, kind, trees, leaves)
     ensemble, geometry = read_ensemble(model), Geometry(metric, box)
     x = torch.tensor(data.X_test.to_numpy(dtype=np.float64))
     began = time.process_time()
