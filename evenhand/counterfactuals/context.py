@@ -16,8 +16,9 @@ __all__ = ["left_because", "names_people"]
 
 # Words of many meanings: they count only where something says that they describe somebody.
 _VAGUE = frozenset(
-    ["black", "white", "straight", "old", "older", "young", "younger", "blind", "teenage"] + ["paralyzed"]
+    ["black", "white", "straight", "old", "older", "young", "younger", "blind", "teenage", "paralyzed", "male", "female"]
 )
+_NOUNS = frozenset(["black", "white", "male", "female"])  # their plurals are people: whites, males
 _JOINED_AFTER = frozenset(["friendly", "owned", "born", "led", "only", "hating", "bashing", "looking"])
 _JOINED_BEFORE = frozenset(["non", "anti", "pro", "ex", "openly", "so"])
 _WHOLE = frozenset(["south", "north", "east", "west", "central", "latin", "native", "new", "saint", "st"])
@@ -26,6 +27,7 @@ _WHO = r"(?:i|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|m
 _HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 _PREDICATE = re.compile(rf"(?:\b{_WHO}\s*{_BE}|\bim|\bur)\s+{_HEDGE}$", re.IGNORECASE)
 _SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{_BE}\s+{_HEDGE}$", re.IGNORECASE)
+_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{_BE}\s+{_HEDGE}$", re.IGNORECASE)
 _PERSONAL = re.compile(r"\b(?:you|us|u)\s+(?:all\s+)?$", re.IGNORECASE)
 _ENDS = re.compile(
     r"\s*(?:$|[.,;:!?)\"”’\n]|(?:and|or|but|because|who|that|when|while|if|in|on|as|like|too|yet|now|so|from)\b)", re.I
@@ -50,8 +52,9 @@ _INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
     re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
 )
 _INSULT_FOLLOWS = re.compile(
-    r"\s*(?:-\s*)?(?:ass|arse|fag|fags|faggot|faggots|homo|homos|lord|wad|tard|prick|cunt|shit|retards?)\b", re.I
+    r"\s*(?:-\s*)?(?:(?:ass|arse|fags?|homos?|lord|wad|tard|prick|cunt|shit|retards?)\b|faggot)", re.I
 )
+SHOUT = 120  # characters on either side that are looked at for repetition
 _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|knows?|knew|about|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
@@ -97,8 +100,10 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "compound"
     if re.search(r"[/_@=#\\.:][\w-]*$", before.rsplit(" ", 1)[-1]) and not re.search(r"[.:=]$", before):
         return "address"
-    if re.match(r"[/_@=\\]\w|\.\w", after):
+    if re.match(r"[/_@=\\]\w|\.\w", after) or (re.search(r"[+&=]\s?$", before) and re.match(r"\s?[+&]", after)):
         return "address"
+    if _shouted(text, start, end):
+        return "repeated"
     if plural and said == "Blacks" and re.search(r"\b(?:the|The) All $", before):
         return "name"  # of a rugby team
     if token in ("old", "older", "younger") and re.search(
@@ -109,7 +114,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "idiom"
     if token in ("blind", "deaf") and not insults and _SEEN.search(before) and re.match(r"\s*(?:$|[?!.]|or\b)", after):
         return "insult"
-    if _names_thing(after, token, plural):
+    if _names_thing(before, after, token, plural):
         return "thing"
     if token in _LANGUAGES and not plural and _language(before, after):
         return "language"
@@ -117,8 +122,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "insult"
     if not plural and _part_of_a_name(before, said, after):
         return "name"
-    if token in _VAGUE and not (plural and token in ("black", "white")) and not _about_somebody(before, after):
-        return "no person"
+    if token in _VAGUE and not (plural and token in _NOUNS) and not _about_somebody(before, after):
+        return "" if token in ("male", "female") and _stands_alone(before, after) else "no person"
     return ""
 
 
@@ -142,6 +147,19 @@ def _listed_people(word: str) -> bool:
     """A noun for people by the list: with a capital letter an ending says nothing (Christian Slater)."""
     lowered = re.sub(r"['’]s?$", "", word.lower())
     return not {lowered, lowered.removesuffix("s"), re.sub("ies$", "y", lowered)}.isdisjoint(words_of("people"))
+
+
+def _shouted(text: str, start: int, end: int) -> bool:
+    """A few words over and over, "is gay is gay is gay": nobody is spoken of."""
+    words = re.findall(r"\w+", text[max(0, start - SHOUT) : end + SHOUT].lower())
+    return words.count(text[start:end].lower()) >= 4 and 3 * len(set(words)) < len(words)
+
+
+def _stands_alone(before: str, after: str) -> bool:
+    """Somebody: "a white male.", "the female who"; not "a female name"."""
+    one = re.search(r"\b(?:an?|one|every|another|any|either|that|this|the)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
+    acts = re.match(r"\s+(?:i|you|he|she|they|we|is|was|are|were|has|had|with|can|will|would|should|at|of|ones?)\b", after, re.I)
+    return one is not None and (acts or _ENDS.match(after)) is not None
 
 
 def _joined(before: str, after: str) -> bool:
@@ -175,10 +193,14 @@ def _category(name: str) -> frozenset[str]:
     return frozenset(identity_categories()[name]) - {"black", "white"}  # judged by what they describe
 
 
-def _names_thing(after: str, token: str, plural: bool) -> bool:
-    """Indian restaurant, Buddhist temples, Japanese cars: where something is from, not who somebody is."""
+def _names_thing(before: str, after: str, token: str, plural: bool) -> bool:
+    """Indian restaurant, Buddhist temples, "it's Mexican": where something is from, not who somebody is."""
     follows = re.match(r"\s+([^\W\d_]+)(?![\w’'-])", after)
-    if plural or follows is None or token not in _category("origin") | _category("religion"):
+    if plural or token not in _category("origin") | _category("religion"):
+        return False
+    if _OF_IT.search(before) and _ENDS.match(after):
+        return True
+    if follows is None:
         return False
     word = follows[1].lower()
     listed = {word, word.removesuffix("s"), word.removesuffix("es"), re.sub("ies$", "y", word)}
