@@ -17,11 +17,17 @@ _OPENING = re.compile(
     r"^\W*(?:In|On|At|After|Before|During|For|With|From|Since|Until|Despite|Through|As|By|When|While|Although|"
     r"Though|Because|If)\b[^.;!?]*,\s+(?:the|an?)\s+(?:[\w-]+\s+){0,2}$"
 )
+# He or she has acted, and "the man" after that is somebody else: "he saw the "
+_ACTED = {
+    who == "he": re.compile(rf"(?<!\bis )(?<!\bwas )\b{who}\b[^.;!?]*\bthe\s+(?:[\w-]+\s+)?$", re.IGNORECASE)
+    for who in ("he", "she")
+}
 
 
 def another(text: str, start: int, end: int, male: bool) -> bool:
     """Whether the noun text[start:end], for a man or a woman, is not the person the pronouns speak of: all of them are
-    of the other gender, or they have spoken of somebody before it in its sentence and say nothing after it.
+    of the other gender, or they have spoken of somebody before it in its sentence and say nothing after it, or somebody
+    has acted before "the man": no name follows its pronoun within a sentence, but after an opening clause.
 
     >>> text = "The vet took his bag and left the girl."
     >>> another(text, 34, 38, male=False), another("The girl took her bag.", 4, 8, male=False)
@@ -32,6 +38,8 @@ def another(text: str, start: int, end: int, male: bool) -> bool:
         return other.search(text) is not None
     begins = max([m.end() for m in _ENDED.finditer(text, 0, start)], default=0)
     before = text[begins:start]
-    if own.search(before) is None or own.search(text, end) is not None:
+    if own.search(before) is None:
+        return False
+    if own.search(text, end) is not None and not _ACTED[male].search(before):
         return False
     return _SAME.search(before) is None and _OPENING.search(before) is None

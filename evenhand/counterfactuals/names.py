@@ -57,7 +57,7 @@ _BESIDE = re.compile(  # "a work by the young painter "
     r"\b(?:by|with|from|against|for|to\s+(?:the|an?)|of|than|like|between|including)\s+(?:[\w\[\]’'-]+\s+){1,5}(?:,\s+)?$"
 )
 _CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an average "
-    r"(?:(?:\b(?:my|his|her|their|our|the)|\w\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
+    r"(?:(?:\b(?:my|his|her|their|our|the)|[\w.]\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
     r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|husband|wife|dog|"
     r"cat)\s?,?\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
     re.IGNORECASE,

@@ -47,7 +47,8 @@ _NAMED = re.compile(  # a name follows: "his wife Ann", "her husband, the Swiss 
     r"[a-zà-ÿ\[][\w\]’'-]*(?:\s?[,/-])?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,8}[A-ZÀ-Þ][a-zà-ÿ]"
 )
 _NAME_BEFORE = re.compile(  # "Max Egli, her former ", "Max Egli, a banker and her future "
-    r"[A-ZÀ-Þ][\w’'-]+\s+[A-ZÀ-Þ][\w’'-]+\s?,\s+(?:an?\s+[^.;,]{1,40}\band\s+)?(?:his|her)\s+(?:[\w-]+\s+)?$"
+    r"[A-ZÀ-Þ][\w’'-]+\s+[A-ZÀ-Þ][\w’'-]+\s?,\s+(?:an?\s+[^.;,]{1,40}\band\s+)?(?:his|her)\s+(?:[\w-]+\s+)?$|"
+    r"[A-ZÀ-Þ][\w’'-]+\s?\(\s?[A-ZÀ-Þ][\w’'-]*\s?['’]\s?s?\s+(?:[\w-]+\s+)?$"  # Quinn (Max's former
 )
 _CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
     r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
@@ -58,6 +59,7 @@ _SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
     r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
     r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$|"
+    r"\b(?:father|mother|parents?|guardian|owner|killer|murder|death|body|care)\s+of\s+(?:the|this|that)\s+(?:[\w-]+\s+){0,6}$|"
     r"\b(?:son|daughter|child|children)\s+(?:of|to)\s+an?\s+[^.;,!?]{1,40}\band\s+an?\s+(?:[\w-]+\s+){0,2}$",
     re.IGNORECASE,
 )

@@ -37,8 +37,8 @@ def owned_follows(text: str, start: int, end: int) -> bool:
     verb = "" if leading is None else leading[1].lower()
     if verb in ("let", "lets", "letting"):
         return False
-    if verb in ("is", "was") and word == "home":
-        return True  # Ohio is her home; not: drove her home
+    if verb in ("is", "was", "in", "at", "from", "of", "to", "into", "near", "for") and word == "home":
+        return True  # Ohio is her home, died in her home; not: drove her home
     if _MADE.search(before) and word in words_of("states"):
         return False
     if _CHOSEN.search(before) and word in words_of("offices"):
