@@ -16,7 +16,8 @@ __all__ = ["left_because", "names_people"]
 
 # Words of many meanings: they count only where something says that they describe somebody.
 _VAGUE = frozenset(
-    ["black", "white", "straight", "old", "older", "young", "younger", "blind", "teenage", "paralyzed", "male", "female"]
+    ["black", "white", "male", "female", "straight", "old", "older", "young", "younger", "blind", "teenage"]
+    + ["paralyzed"]
 )
 _NOUNS = frozenset(["black", "white", "male", "female"])  # their plurals are people: whites, males
 _JOINED_AFTER = frozenset(["friendly", "owned", "born", "led", "only", "hating", "bashing", "looking"])
@@ -27,7 +28,7 @@ _WHO = r"(?:i|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|m
 _HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 _PREDICATE = re.compile(rf"(?:\b{_WHO}\s*{_BE}|\bim|\bur)\s+{_HEDGE}$", re.IGNORECASE)
 _SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{_BE}\s+{_HEDGE}$", re.IGNORECASE)
-_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{_BE}\s+{_HEDGE}$", re.IGNORECASE)
+_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{_BE}\s+{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
 _PERSONAL = re.compile(r"\b(?:you|us|u)\s+(?:all\s+)?$", re.IGNORECASE)
 _ENDS = re.compile(
     r"\s*(?:$|[.,;:!?)\"”’\n]|(?:and|or|but|because|who|that|when|while|if|in|on|as|like|too|yet|now|so|from)\b)", re.I
@@ -35,7 +36,7 @@ _ENDS = re.compile(
 _INSULTED = re.compile(
     rf"(?:\b(?:you|u|ya|ur|it|this|that|wikipedia|site|page|article|everyone here)\s*{_BE}?\s+"
     r"(?:(?:all|so|a|such|fucking|fuckin|really|just|very|too|big|fat|stupid|totally)\s+)*)$|"
-    r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so)\s+$",
+    r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so|too)\s+$",
     re.IGNORECASE,
 )
 _SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
@@ -52,7 +53,9 @@ _INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
     re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
 )
 _INSULT_FOLLOWS = re.compile(
-    r"\s*(?:-\s*)?(?:(?:ass|arse|fags?|homos?|lord|wad|tard|prick|cunt|shit|retards?)\b|faggot)", re.I
+    r"\s*(?:-\s*)?(?:(?:ass|arse|fags?|homos?|lord|wad|tard|prick|cunt|shit|retards?)\b|faggot|"
+    r"as\s+(?:hell|fuck|shit|you|ur?)\b)",
+    re.IGNORECASE,
 )
 SHOUT = 120  # characters on either side that are looked at for repetition
 _LANGUAGES = frozenset(["chinese", "japanese"])
@@ -158,15 +161,15 @@ def _shouted(text: str, start: int, end: int) -> bool:
 def _stands_alone(before: str, after: str) -> bool:
     """Somebody: "a white male.", "the female who"; not "a female name"."""
     one = re.search(r"\b(?:an?|one|every|another|any|either|that|this|the)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
-    acts = re.match(r"\s+(?:i|you|he|she|they|we|is|was|are|were|has|had|with|can|will|would|should|at|of|ones?)\b", after, re.I)
+    acts = re.match(r"\s+(?:i|you|s?he|they|we|is|was|are|were|has|had|with|can|will|would|at|of|ones?)\b", after, re.I)
     return one is not None and (acts or _ENDS.match(after)) is not None
 
 
 def _joined(before: str, after: str) -> bool:
     """Part of a hyphenated word: 97-year-old, old-fashioned, Indo-European; gay-friendly is about people."""
     following, leading = re.match(r"[-‐‑–](\w+)", after), re.search(r"(\w+)[-‐‑]$", before)
-    if re.search(r"\w(?:an|ish|ese|ino|ic)\s[-‐‑]\s$", before):
-        return True  # serbian - american
+    if re.search(r"\w(?:an|ish|ese|ino|ic)\s[-‐‑]\s$|\b(?:afro|anglo|euro|indo|sino|franco)\s$", before, re.I):
+        return True  # serbian - american, afro american
     if after.startswith("+"):  # LGBTQ+
         return True
     if following is not None and following[1].lower() not in _JOINED_AFTER:
@@ -240,6 +243,8 @@ def _insult(before: str, after: str, plural: bool) -> bool:
     described = follows is not None and names_people(follows[1])
     if plural or described:
         return False
+    if _OF_IT.search(before):
+        return True
     said, follows_thing = _INSULTED_THING[0].search(before), _INSULTED_THING[1].match(after)
     if said is not None and (not said[0].lower().startswith("how") or follows_thing is not None):
         return True

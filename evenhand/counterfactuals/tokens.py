@@ -257,7 +257,9 @@ def _around(text: str, site: Site, words: int) -> tuple[int, int]:
 def _form_here(text: str, start: int, end: int) -> str:
     """An adjective that stands as a noun: "is a lesbian.", "the deaf are"."""
     before = re.search(
-        r"\b(an?|the|every|another|one|some|no|that|this)\s+(?:\w+ly\s+)?$", text[max(0, start - 24) : start], re.I
+        r"\b(an?|the|every|another|one|some|no|that|this)\s+(?:(?:\w+ly|real|true|proud|fellow|former|typical)\s+)?$",
+        text[max(0, start - 24) : start],
+        re.IGNORECASE,
     )
     if before is None:
         return "adjective"

@@ -18,6 +18,7 @@ def of_another(text, noun, male):
         ("She hid; the boy did not see her.", "boy", True),
         ("He shoved a man.", "man", True),  # he is somebody already
         ("Her vet praised the woman.", "woman", False),
+        ("He says that he saw Kane hit the man, and he fled.", "man", True),  # who acts is no man of a later clause
     ],
 )
 def test_of_another(text, noun, male):
@@ -36,6 +37,8 @@ def test_of_another(text, noun, male):
         ("He worked as a clerk and an actor.", "actor", True),
         ("He was a cook, then a fireman.", "fireman", True),
         ("In his speech, the chairman laughed.", "chairman", True),
+        ("When he came, the man took his hat.", "man", True),
+        ("Not only is he the first man, he says.", "man", True),
         ("Her Majesty thanked the man, and his dog.", "man", True),  # Her Majesty is a name
     ],
 )

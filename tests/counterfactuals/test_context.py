@@ -68,3 +68,39 @@ def test_languages_in_a_list():
 def test_the_adjective_of_a_number_is_nobody():
     assert reason("it refers to the older, lower number of clinics", "older") == "no person"
     assert reason("books for the blind, and more", "blind") == ""
+
+
+def test_a_few_words_over_and_over_speak_of_nobody():
+    assert reason("bread is gay " * 9, "gay") == "repeated"
+    assert reason("A gay man and a gay woman met a gay couple and gay friends in a quiet bar near home.", "gay") == ""
+    assert reason("well " * 30 + "a gay man", "gay") == ""  # what is repeated is another word
+
+
+def test_male_and_female_need_somebody_too():
+    assert reason("a female singer", "female") == ""
+    assert reason("he saw a tall male.", "male") == ""
+    assert reason("the female senators and the male ones", "male") == ""
+    assert reason("one female name is missing", "female") == "no person"
+    assert reason("(male) circumcision", "male") == "no person"
+    assert reason("two males met", "males", plural=True) == ""
+
+
+def test_where_a_thing_is_from():
+    assert reason("because it's mexican?", "mexican") == "thing"
+    assert reason("because he's mexican?", "mexican") == ""
+
+
+def test_an_address_in_pieces():
+    assert reason("dq ; = kuching + japanese + suluks", "japanese") == "address"
+    assert reason("french + japanese people", "japanese") == ""
+
+
+def test_prefixes_without_a_hyphen():
+    assert reason("an Afro American poet", "American") == "compound"
+    assert reason("a retro American poet", "American") == ""
+
+
+def test_more_insults_to_things():
+    assert reason("that firm is gay as hell", "gay") == "insult"
+    assert reason("it is big and gay I think", "gay") == "insult"
+    assert reason("She is big and gay I think", "gay") == ""
