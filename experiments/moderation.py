@@ -8,7 +8,7 @@ an identity, to save encoding: every third in the order of the file, their row n
 moderation_choice.csv has what the rule saw: AUC and CTF score on validation comments at each rho, and for Figure 2 also
 balanced accuracy and consistency.
 
-    python experiments/moderation.py [--quick] [--seeds 10]
+    python experiments/moderation.py [--quick] [--seeds 10] [--backwards]
 """
 
 import time
@@ -141,7 +141,8 @@ def main() -> None:
         found = [found[i] for i in rows]
     runs = Runs(given.out / f"{NAME}{'_quick' if given.quick else '_runs'}.csv")
     tried = Runs(given.out / f"{NAME}{'_quick' if given.quick else ''}_choice.csv")
-    for seed in range(1 if given.quick else given.seeds):
+    seeds = range(1 if given.quick else given.seeds)
+    for seed in reversed(seeds) if given.backwards else seeds:
         _, _, known = split(comments, seed)
         unknown = set(TOKENS) - set(known)
         known_only = {text for text, tokens in zip(comments.texts, found) if not tokens & unknown}
@@ -158,6 +159,7 @@ def main() -> None:
                 return {**scores(model, comments, seed, some, found), "fit seconds": took}
 
             runs.run(seed, method, {}, make)
+    runs = Runs(runs.path)
     result = table(runs.frame, SCORES, {})
     print(markdown(result, SCORES))
     if not given.quick:

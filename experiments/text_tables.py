@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import importlib.util
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ def arguments(doc: str | None) -> argparse.Namespace:
     parser.add_argument("--tune", action="store_true", help="compare settings on validation data instead")
     parser.add_argument("--pronouns", action="store_true", help="table 2: swap pronouns and titles, no given names")
     parser.add_argument("--default", action="store_true", help="table 2 and figure 2: those of TextClassifier")
+    parser.add_argument("--backwards", action="store_true", help="the last split first: a second process beside one")
     parser.add_argument("--seeds", type=int, default=10, help="how many splits")
     parser.add_argument("--data", type=Path, help="the paper's data (default: the stand-in)")
     parser.add_argument("--encoder", help="a sentence-transformers model (default: the installed MiniLM)")
@@ -113,11 +116,18 @@ def mean_scores(each: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 class Runs:
-    """One line a run in a CSV file, written as soon as the run is done; a run that is there is not made again."""
+    """One line a run in a CSV file, written as soon as the run is done; a run that is there is not made again.
+
+    Several processes may fill one file, from both ends for example (`--backwards`).
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.frame = pd.read_csv(path, keep_default_na=False, na_values=[""]) if path.exists() else pd.DataFrame()
+        self._read()
+
+    def _read(self) -> None:
+        there = self.path.exists()
+        self.frame = pd.read_csv(self.path, keep_default_na=False, na_values=[""]) if there else pd.DataFrame()
 
     def has(self, seed: int | str, method: str, setting: Setting) -> bool:
         if not len(self.frame):
@@ -126,6 +136,7 @@ class Runs:
         return f"{seed}|{method}|{written(setting)}" in set(there)
 
     def run(self, seed: int | str, method: str, setting: Setting, make: Callable[[], dict[str, float]]) -> None:
+        self._read()
         if self.has(seed, method, setting):
             return
         start = time.process_time()
@@ -137,11 +148,14 @@ class Runs:
             **{k: round(v, 5) for k, v in scores.items()},
         }
         row["cpu_seconds"] = round(time.process_time() - start, 1)
-        self.frame = pd.concat([self.frame, pd.DataFrame([row])], ignore_index=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_suffix(".partial")
-        self.frame.to_csv(unfinished, index=False, lineterminator="\n")
-        unfinished.replace(self.path)
+        with (Path(tempfile.gettempdir()) / f"{self.path.stem}.lock").open("w") as alone:
+            fcntl.flock(alone, fcntl.LOCK_EX)
+            self._read()
+            self.frame = pd.concat([self.frame, pd.DataFrame([row])], ignore_index=True)
+            unfinished = self.path.with_suffix(".partial")
+            self.frame.to_csv(unfinished, index=False, lineterminator="\n")
+            unfinished.replace(self.path)
         print("  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{v}" for k, v in row.items()), flush=True)
 
 

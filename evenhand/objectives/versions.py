@@ -32,7 +32,7 @@ class WorstVersion(Objective):
         output_distance: OutputDistance = mean_squared_logits,
         generator: torch.Generator | None = None,
         *,
-        drawn: int = 64,
+        drawn: int = 48,
         among: int = 4,
     ) -> None:
         super().__init__(loss)

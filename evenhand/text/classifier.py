@@ -35,7 +35,7 @@ __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-RHOS_OF_VERSIONS = (2.0, 4.0)  # of SenSeI, where the worst case is one of several versions
+RHOS_OF_VERSIONS = (2.0, 4.0, 8.0)  # of SenSeI, where the worst case is one of several versions
 SHRINK, SHRINK_OF_VERSIONS = 30.0, 300.0
 MOST_ROWS = 5000  # of whom the versions by a sensitive attribute are made for training
 EVERY = 4  # worst cases along directions are looked for of each fourth text of a batch
