@@ -44,7 +44,7 @@ _SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
     re.IGNORECASE,
 )
 _THINGS = (
-    r"(?:blog|site|website|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|thing|crap)s?"
+    r"(?:blog|site|website|web|internet|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|thing|crap)s?"
 )
 _INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
     re.compile(
@@ -61,7 +61,7 @@ SHOUT = 120  # characters on either side that are looked at for repetition
 _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|knows?|knew|about|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
-    r"(?:fluent|written|said|means?|word) in|translat(?:e|es|ed|ion)|into|from)\s+"
+    r"read(?:s|ing)?|writes?|in|[Oo]ld|[Cc]lassical|[Ss]implified|[Tt]raditional|translat(?:e|es|ed|ion)|into|from)\s+"
     r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
     r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
     r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"

@@ -104,3 +104,15 @@ def test_more_insults_to_things():
     assert reason("that firm is gay as hell", "gay") == "insult"
     assert reason("it is big and gay I think", "gay") == "insult"
     assert reason("She is big and gay I think", "gay") == ""
+
+
+def test_more_languages_and_compounds():
+    assert reason("classifiers that are used in Chinese. So", "Chinese") == "language"
+    assert reason("see Old Chinese.", "Chinese") == "language"
+    assert reason("I can read Japanese, too", "Japanese") == "language"
+    assert reason("trust in Chinese doctors", "Chinese") == ""
+    assert reason("the American Indians of today", "American") == "idiom"
+    assert reason("all over the gay web", "gay") == ""
+    assert reason("all over some gay web", "gay") == "insult"
+    assert reason("a Jewish dance tune", "Jewish") == "thing"
+    assert reason("a Jewish dancer", "Jewish") == ""
