@@ -43,7 +43,10 @@ _SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
     r"\b(?:this|your)\s+(?:\w+\s+)?(\w+)\s+(?:is|was|are|were)\s+(?:(?:so|really|just|very|too|totally)\s+)*$",
     re.IGNORECASE,
 )
-_THINGS = r"(?:blog|site|website|web|internet|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|thing|crap)s?"
+_THINGS = (
+    r"(?:blog|site|website|web|internet|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|"
+    r"thing|crap)s?"
+)
 _INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
     re.compile(
         rf"\b{_THINGS}\s+{_BE}\s+(?:(?:so|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$", re.IGNORECASE

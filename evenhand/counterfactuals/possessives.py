@@ -8,7 +8,9 @@ from evenhand.counterfactuals.texts import words_of
 
 __all__ = ["owned_follows"]
 
-_NEXT = re.compile(r"\s*[\"“'‘(\[]?(\w[\w'’-]*)")
+_NEXT = re.compile(
+    r"\s*(?:\s[\"“'‘(\[]\s?)?[\"“'‘(\[]?(\w[\w'’-]*)"
+)  # also in texts cut into pieces: his " Blue " album
 _MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
 _CHOSEN = re.compile(r"\b(?:elect|appoint|name|nominat|crown|declar|vot|mak|made)(?:e?s|e?d|ing)?\s+$", re.IGNORECASE)
 _WATCHED = re.compile(

@@ -25,6 +25,7 @@ from evenhand.counterfactuals.possessives import owned_follows
         ("We saw [her] later that day.", False),
         ("They drove [her] home.", False),
         ("Ohio is [her] home.", True),
+        ('He sang it on [his] " Blue Sky " album.', True),
         ("He died in [his] home, alone.", True),
         ("the [his]", False),
     ],
