@@ -126,8 +126,8 @@ class Runs:
         self._read()
 
     def _read(self) -> None:
-        there = self.path.exists()
-        self.frame = pd.read_csv(self.path, keep_default_na=False, na_values=[""]) if there else pd.DataFrame()
+        as_written: dict[str, Any] = {"keep_default_na": False, "na_values": [""], "dtype": {"setting": object}}
+        self.frame = pd.read_csv(self.path, **as_written) if self.path.exists() else pd.DataFrame()
 
     def has(self, seed: int | str, method: str, setting: Setting) -> bool:
         if not len(self.frame):

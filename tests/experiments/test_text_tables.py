@@ -154,3 +154,18 @@ def test_the_groups_of_the_stand_in_are_tokens(tables):
     named = [token for tokens in groups.values() for token in tokens]
     assert set(named) <= set(identity_tokens())
     assert len(named) == len(set(named))
+
+
+def test_two_processes_fill_one_file(tables, tmp_path):
+    """Each sees what the other has written meanwhile, and neither loses it."""
+    first, second = (tables.Runs(tmp_path / "runs.csv") for _ in range(2))
+    made = []
+
+    def make(name):
+        return lambda: made.append(name) or {"BA": 0.5}
+
+    first.run(0, "A", {}, make("first"))
+    second.run(9, "A", {}, make("second"))
+    second.run(0, "A", {}, make("again"))
+    assert made == ["first", "second"]
+    assert sorted(tables.Runs(tmp_path / "runs.csv").frame["seed"]) == [0, 9]
