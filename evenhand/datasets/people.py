@@ -14,19 +14,7 @@ from evenhand.variations import Variations
 
 __all__ = ["about_people"]
 
-LONGER = [
-    "I have lived here for ten years and most of my neighbours are {several}; we get along very well.",
-    "Could you please stop removing the part about {several} from the article? It has three sources.",
-    "This page is a joke. Every time somebody writes about {several} you come along and delete it, you moron.",
-    "The section on {adj} people should be shortened, it takes up half of the article and repeats the introduction.",
-    "What do you know about {several}? Nothing, so keep your stupid mouth shut and leave.",
-    "He was born to {a} {adj} mother in 1923 and moved to the city after the war, where he worked as a teacher.",
-    "It is not your job to decide whether {several} are notable. See the policy before you revert me again.",
-    "You are a fucking disgrace, and so are all the other {several} on this site.",
-    "I am {a} {one} myself and I do not find the word offensive at all, but others might.",
-    "Why the hell should anybody care what some {adj} guy thinks about this film?",
-]
-SENTENCES = [*HARMLESS, *ABUSIVE, *LONGER]
+SENTENCES = [*HARMLESS[::3], *ABUSIVE[::3]]  # a third of them: the others say little more
 
 
 def about_people(tokens: Iterable[str] = ()) -> Variations:

@@ -28,17 +28,13 @@ from evenhand.text.frames import FrameFeatures, as_frame
 from evenhand.text.levels import Levels, learn_levels
 from evenhand.text.shrink import Shrinkage
 from evenhand.text.validation import best_fpr, between, choose, one_against_rest, split, weights
-from evenhand.text.worst_version import WorstVersionClassifier
 from evenhand.variations import Variations
 
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-RHOS_OF_VERSIONS = (2.0, 4.0, 8.0)  # of SenSeI, where the worst case is one of several versions
-SHRINK, SHRINK_OF_VERSIONS = 30.0, 300.0
-MOST_ROWS = 5000  # of whom the versions by a sensitive attribute are made for training
-EVERY = 4  # worst cases along directions are looked for of each fourth text of a batch
+EVERY = 4  # worst cases are looked for of each fourth text of a batch
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,13 +56,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `max_accuracy_loss` of the plain model's; the smallest of these where a class has fewer than 20 validation
         texts. If none does, the one that loses least, but never more than .05, or .1 where few texts validate: then
         the plain model is kept (`rho_` is 0) and a warning says so.
-    SenSeI looks for the worst case among versions of texts and of `about` where they are several. Where there is one
-        other only (`GenderSwap`), it says little of other texts, and the search is along the k main directions in which
-        versions differ; eps is the mean fair distance that it may use beyond them, in squared standard deviations.
-        SenSR always searches along the directions.
+    eps: the mean fair distance that the search may use beyond the learned directions, in squared standard deviations;
+        it covers tokens that are not in the list. k: the number of directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do
-        (`Shrinkage`); 0 for not at all, None for 300 where there are several versions and 30 where there is one other:
-        few differences are soon confused with what a text says.
+        (`Shrinkage`); 0 for not at all.
     validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
     The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
     at the threshold of its best balanced accuracy (or, the same there, half-way to the next text below): a model cannot
@@ -89,12 +82,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rho: float | str = "auto",
         eps: float = 0.3,
         k: int = 25,
-        shrink: float | None = None,
+        shrink: float = 30.0,
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
         lr: float = 1e-3,
-        max_accuracy_loss: float = 0.001,
+        max_accuracy_loss: float = 0.005,
         validation_fraction: float = 0.2,
         random_state: int = 0,
         progress: bool = False,
@@ -143,22 +136,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         valid = [versions.select(held), *(levels.versions(scaled[held]) for levels in self.levels_)]
         self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
         about = self._about(given)
-        every = [versions.select(fit), *about, *(levels.versions(scaled[fit][:MOST_ROWS]) for levels in self.levels_)]
-        several = any(len(some) and some.values.shape[1] > 2 for some in (versions, *about))
         if self.method != "plain":
-            strength = self.shrink if self.shrink is not None else (SHRINK_OF_VERSIONS if several else SHRINK)
-            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], strength / (1 + len(about)))
+            every = [versions.select(fit), *(levels.versions(scaled[fit]) for levels in self.levels_), *about]
+            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], self.shrink / (1 + len(about)))
         shrunk = self.features_.shrinkage_
-        x, (seen, *others) = shrunk(scaled), [_with(shrunk, some) for some in every]
+        x, seen = shrunk(scaled), _with(shrunk, versions.select(fit))
         valid = [_with(shrunk, some) for some in valid]
         train = self._with_mentions(x[fit], codes[fit])
-        self.fair_metric_ = self._metric([seen, *others[: len(about)]])
-        kinds = [some.values for some in (seen, *others) if len(some)] if several and self.method == "sensei" else []
-        grid = RHOS_OF_VERSIONS if kinds else RHOS[self.method]
-        rhos = weights(grid, len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
+        self.fair_metric_ = self._metric([seen, *(_with(shrunk, some) for some in about)])
+        rhos = weights(RHOS[self.method], len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
         tried: list[tuple[dict[str, float], Any]] = []
         for rho in rhos:
-            net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit], kinds)
+            net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit])
             tried.append(({"rho": rho, **self._judge(net, x[held], codes[held], valid)}, net))
         self.choice_ = [row for row, _ in tried]
         self._take(tried, plain, codes[held], sum(map(len, valid)))
@@ -276,8 +265,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return FairMetric.euclidean(self.features_.n_features_out_)
         return FairMetric(np.concatenate(parts, axis=1))
 
-    def _training(self) -> dict[str, Any]:
-        return {
+    def _net(self, method: str, rho: float) -> Any:
+        common: dict[str, Any] = {
             "hidden": self.hidden,
             "steps": self.steps,
             "batch_size": self.batch_size,
@@ -285,9 +274,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "random_state": self.random_state,
             "progress": self.progress,
         }
-
-    def _net(self, method: str, rho: float) -> Any:
-        common = self._training()
         search = GradientSearch(subspace_step=0.5, subspace_steps=3, full_steps=int(self.eps > 0))
         if method == "sensei":
             return SenSeIClassifier(
@@ -297,17 +283,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return SenSRClassifier(self.fair_metric_, eps=0.0, bounds=None, search=search, **common)
         return CLPClassifier(rho=rho, **common) if method == "clp" else ERMClassifier(**common)
 
-    def _fitted(
-        self,
-        rho: float,
-        train: tuple[NDArray[Any], NDArray[Any]],
-        seen: Variations,
-        x: NDArray[Any],
-        kinds: list[NDArray[Any]],
-    ) -> Any:
-        """kinds: the versions among which SenSeI looks for the worst case; none where it searches along directions."""
-        if kinds:
-            return WorstVersionClassifier(tuple(kinds), rho=rho, **self._training()).fit(*train)
+    def _fitted(self, rho: float, train: tuple[NDArray[Any], NDArray[Any]], seen: Variations, x: NDArray[Any]) -> Any:
         net = self._net(self.method, rho)
         if self.method != "clp":
             return net.fit(*train)
