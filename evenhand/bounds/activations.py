@@ -17,8 +17,8 @@ from torch import Tensor
 
 CELLS = 16  # into which an interval is cut to find how far an activation lies from a line
 ROUNDING = 1e-14  # of the numbers that are added up
-# z lies below relu(z), too, where high > MOSTLY_ON * -low, else 0: beyond 1, which loses least for one unit alone, since
-# what z loses grows with every layer behind it while 0 forgets (widths of deep networks: a third less than with 1)
+# z is taken as the line below relu(z) where high > MOSTLY_ON * -low, else 0. 1 loses least for one unit alone, but what
+# is lost grows with every layer behind it, and 0 forgets it: widths of deep networks are a third less than with 1.
 MOSTLY_ON = 3.0
 
 

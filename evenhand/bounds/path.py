@@ -14,9 +14,7 @@ FREE = 1e4  # rate beyond which a column counts as free: its price is less than 
 UNIT = 2.0**-53
 
 
-def along_path(
-    a: Tensor, c: Tensor, low: Tensor, high: Tensor, curve: Tensor, apart: Tensor
-) -> tuple[Tensor, Tensor]:
+def along_path(a: Tensor, c: Tensor, low: Tensor, high: Tensor, curve: Tensor, apart: Tensor) -> tuple[Tensor, Tensor]:
     """sup of t^2 - max(sum curve delta^2, apart) over low <= delta <= high with t >= 0, at most, (N,), and where on the
     path it is, s (N,): (N, d), (N,), (N, d), (N, d), (d,), (N,) -> two (N,)."""
     size = a.abs()
