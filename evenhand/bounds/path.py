@@ -10,8 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-FREE = 1e4  # rate beyond which a column counts as free: its price is less than t^2 over twice that
-UNIT = 2.0**-53
+FREE = 1e9  # rate beyond which a column counts as free: its price is less than t^2 over twice that
+ROUNDING = 1e-13
+START = 1e-150  # the beginning of a path, where columns that cost nothing are at their end already
 
 
 def along_path(a: Tensor, c: Tensor, low: Tensor, high: Tensor, curve: Tensor, apart: Tensor) -> tuple[Tensor, Tensor]:
@@ -29,13 +30,15 @@ def along_path(a: Tensor, c: Tensor, low: Tensor, high: Tensor, curve: Tensor, a
     moves = ~free & (last > first)
     zero = torch.zeros_like(first)
     first, last, rate = (torch.where(moves, each, zero) for each in (first, last, rate))
-    s, order = torch.cat([first, last], 1).sort(1)
-    m = torch.cat([rate, -rate], 1).gather(1, order).cumsum(1)[:, :-1].clamp_(min=0)
-    at = _stretches(s, m, t[:, None], price[:, None], apart[:, None])
-    best = at[0].max(1)
-    # the rate's rounding: m is off by at most 2 d UNIT sum(rate), over s <= 2 t
-    top = (at[1][:, -1]).clamp(min=0).square()
-    return best.values + 16 * a.shape[1] * UNIT * (1 + rate.sum(1)) * top, at[2].gather(1, best.indices[:, None])[:, 0]
+    s = torch.cat([first, last], 1).sort(1).values
+    here = s[:, :-1, None]
+    moving = (first[:, None] <= here) & (here < last[:, None])
+    m = torch.where(moving, rate[:, None], 0.0).sum(-1)  # sums of what is positive keep all their digits
+    value, t, at = _stretches(s, m, t[:, None], price[:, None], apart[:, None])
+    best = value.max(1)
+    rounding = ROUNDING * t[:, -1].square()  # of sums with terms above zero, where the price is below t^2
+    where = at.gather(1, best.indices[:, None])[:, 0]
+    return best.values + rounding, where.clamp(min=START)
 
 
 def _stretches(s: Tensor, m: Tensor, t: Tensor, price: Tensor, apart: Tensor) -> tuple[Tensor, Tensor, Tensor]:
