@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.activations import lines
-from evenhand.bounds.backward import backward
+from evenhand.bounds.backward import backward, mostly_on
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.parts import Part
 
@@ -51,7 +51,8 @@ def _backward(
     """a, c0 with c . z_last <= a . delta + c0, given bounds on what enters each activation before."""
     a, constant = c @ layers[last].weight, c @ layers[last].bias
     for i in range(last, 0, -1):
-        unit, bias = lines(*bounds[i - 1], layers[i - 1].after), layers[i - 1].bias if i > 1 else start
+        unit = lines(*bounds[i - 1], layers[i - 1].after, mostly_on(layers))
+        bias = layers[i - 1].bias if i > 1 else start
         a, more = backward(a, unit, layers[i - 1].weight, bias)
         constant = constant + more
     return a, constant

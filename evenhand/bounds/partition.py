@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.activations import lines
-from evenhand.bounds.backward import backward
+from evenhand.bounds.backward import backward, mostly_on
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
 
@@ -160,7 +160,7 @@ def _backward(
     a, constant = c @ layers[last].weight, c @ layers[last].bias
     losses: list[Tensor] = []
     for i in range(last, 0, -1):
-        unit = lines(*bounds[i - 1], None)
+        unit = lines(*bounds[i - 1], None, mostly_on(layers))
         if weighed:
             losses.insert(0, a.abs() * unit.offset[:, None])
         a, more = backward(a, unit, layers[i - 1].weight, layers[i - 1].bias)
