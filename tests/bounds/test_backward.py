@@ -2,8 +2,12 @@
 
 import torch
 
+from bounds.nets import random_layers
+from evenhand.bounds import backward as module
 from evenhand.bounds.activations import GELU, activate, lines
-from evenhand.bounds.backward import FEW, backward
+from evenhand.bounds.backward import FEW, backward, mostly_on
+from evenhand.bounds.layers import forward
+from evenhand.bounds.partition import bounded, over_box
 
 
 def case(after, m=FEW + 2, n=7, h=5, d=3):
@@ -33,3 +37,30 @@ def test_shared_functionals_give_what_single_ones_give():
             alone = backward(a.expand(n, -1, -1).clone(), unit, weight, at)
             for one, two in zip(together, alone, strict=True):
                 torch.testing.assert_close(one, two)
+
+
+def widths(layers, half):
+    """Of the range in which a network's output is known to stay on boxes around some points, and what it reaches."""
+    g = torch.Generator().manual_seed(1)
+    middle = torch.randn(30, 6, generator=g, dtype=torch.float64)
+    low, high = middle - half, middle + half
+    signs = torch.zeros(30, sum(layer.bias.shape[0] for layer in layers[:-1]), dtype=torch.int8)
+    pieces = bounded(layers, low, high, signs, torch.arange(30))
+    top = pieces.ceiling + over_box(pieces.above, low, high)
+    bottom = pieces.floor - over_box(-pieces.below, low, high)
+    inside = low[:, None] + (high - low)[:, None] * torch.rand(30, 500, 6, generator=g, dtype=torch.float64)
+    reached = forward(layers, inside)[..., 0]
+    assert (reached.amax(1) <= top + 1e-12).all()
+    assert (reached.amin(1) >= bottom - 1e-12).all()
+    return float((top - bottom).mean())
+
+
+def test_deep_networks_stay_in_narrower_ranges_over_large_boxes(monkeypatch):
+    for sizes in [(6, 10, 10, 10, 10, 1), (6, 30, 30, 1)]:
+        layers = random_layers(sizes, 3)
+        assert mostly_on(layers) == module.DEEP
+        narrow = widths(layers, 3.0)
+        monkeypatch.setattr(module, "DEEP", 1.0)
+        assert narrow < 0.9 * widths(layers, 3.0)
+        monkeypatch.undo()
+    assert mostly_on(random_layers((6, 10, 1), 0)) == 1.0
