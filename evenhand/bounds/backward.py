@@ -8,9 +8,9 @@ from torch import Tensor
 from evenhand.bounds.activations import Lines
 from evenhand.bounds.layers import Layer
 
-# What is lost between the lines grows with every layer behind it, and the line 0 forgets it: over large boxes the ranges
-# of trained networks with two to five hidden layers are a tenth to a half narrower than with 1, over small ones of random
-# networks up to a fifth wider.
+# What is lost between the lines grows with every layer behind it, and the line 0 forgets it: over large boxes the
+# ranges of trained networks with two to five hidden layers are a tenth to a half narrower than with 1, over small ones
+# of random networks up to a fifth wider.
 DEEP = 3.0
 FEW = 4  # functionals shared by all rows: from here on they are multiplied once for all of them
 
