@@ -20,8 +20,9 @@ NEAR = 1.2  # shells are trusted as long as they stay within this factor of the 
 INNERMOST = 2
 AT_ONCE, SHARE = 64, 8  # pieces cut in a round, or one in so many of them
 MOST_COLUMNS, MOST_RELUS = 64, 400
-WORK, WORST = 1600, 16  # pieces that are made of each person's own worst ones, which are also looked at closer
-LEAST_WORK, LARGEST_WORK = 300, 4000  # of a large network fewer are made, of a small one more
+WORK, WORST = 1000, 16  # pieces that are made of each person's own worst ones, which are also looked at closer
+LEAST_WORK, LARGEST_WORK = 300, 2000  # of a large network fewer are made, of a small one more
+WORK_BY_SIGNS = 1200  # of a network that is cut by signs from the start
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
 FIRST_WORK, MOST_WORK = 2000, 80_000  # for the pieces that all people share, fewer of a large network
@@ -67,7 +68,7 @@ class Local:
     def work(self) -> int:
         """Pieces that may be made for a person."""
         if by_signs(self.problem.layers):
-            return WORK
+            return WORK_BY_SIGNS
         return min(LARGEST_WORK, max(LEAST_WORK, int(WORK / _size(self.problem))))
 
     @cached_property
