@@ -74,8 +74,9 @@ def bounded(layers: list[Layer], low: Tensor, high: Tensor, sign: Tensor, parent
     widest = max(layer.bias.shape[0] for layer in layers)
     chunk = max(1, NUMBERS // (widest * max(widest, low.shape[1])))
     some = (sign != 0).any(1)  # signs take long, so those that have none are not kept waiting
-    groups = [group for rows in (~some, some) for group in rows.nonzero()[:, 0].split(chunk) if len(group)]
-    parts = [_bounded(layers, low[rows], high[rows], sign[rows], parent[rows]) for rows in groups or [slice(0)]]
+    groups = [group for rows in (~some, some) for group in torch.split(rows.nonzero()[:, 0], chunk) if len(group)]
+    groups = groups or [torch.arange(0)]
+    parts = [_bounded(layers, low[rows], high[rows], sign[rows], parent[rows]) for rows in groups]
     return Pieces.join(parts)
 
 

@@ -70,7 +70,7 @@ class Views:
             top = (at_x + torch.where(a > 0, a * high, a * low).sum(-1)).clamp(min=0)
             quick, moves = top.square() - self.lam * cost, torch.zeros_like(x)
             open_ = (quick > enough).nonzero()[:, 0]
-            for rows in open_.split(PAIRS):
+            for rows in torch.split(open_, PAIRS):
                 box = (low[rows], high[rows])
                 quick[rows], moves[rows] = self._along(a[rows], at_x[rows], box, cost[rows])
                 rows = rows[quick[rows] > enough[rows]]
