@@ -121,16 +121,26 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     path = given.out / ("certify_own.csv" if given.own else "certify_public.csv")
-    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
     for eps in given.eps:
         for name in given.nets or (list(OWN) if given.own else NETS):
             setting = (name, eps, given.n, " ".join(OWN[name][2] if given.own else given.free))
-            if any((row["net"], row["eps"], row["n"], row["free"]) == setting for row in rows):
+            if any((row["net"], row["eps"], row["n"], row["free"]) == setting for row in known(path)):
                 continue
-            rows.append(run(given.data, name, eps, given.n, tuple(given.free)))
+            row = run(given.data, name, eps, given.n, tuple(given.free))
             given.out.mkdir(parents=True, exist_ok=True)
+            rows = sorted([*known(path), row], key=place)  # others may have added theirs meanwhile
             pd.DataFrame(rows).to_csv(path, index=False, float_format="%.6g")
-            print(rows[-1], flush=True)
+            print(row, flush=True)
+
+
+def known(path: Path) -> list[dict[str, object]]:
+    return pd.read_csv(path).to_dict("records") if path.exists() else []
+
+
+def place(row: dict[str, object]) -> tuple[bool, object, int]:
+    """Where a row stands in the table: other columns free last, then by eps and net."""
+    name = str(row["net"])
+    return name not in OWN and row["free"] != "sex", row["eps"], (list(OWN) if name in OWN else NETS).index(name)
 
 
 if __name__ == "__main__":

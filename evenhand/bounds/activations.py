@@ -99,15 +99,15 @@ def slopes(after: Units | None) -> tuple[Tensor, Tensor] | None:
     return found[:, 0], found[:, 1]
 
 
-def lines(low: Tensor, high: Tensor, after: Units | None) -> Lines:
-    """The lines of each unit whose input is between low and high: (..., H) each."""
+def lines(low: Tensor, high: Tensor, after: Units | None, mostly_on: float = 1.0) -> Lines:
+    """The lines of each unit whose input is between low and high: (..., H) each; mostly_on as in ``relaxation``."""
     if after is None:
-        slope, offset, under = relaxation(low, high)
+        slope, offset, under = relaxation(low, high, mostly_on)
         return Lines(slope, offset, under, None)
     found = []
     for (kind, _), one, two in zip(after, _runs(low, after), _runs(high, after), strict=True):
         if kind is RELU:
-            slope, offset, under = relaxation(one, two)
+            slope, offset, under = relaxation(one, two, mostly_on)
             found.append(Lines(slope, offset, under, torch.zeros_like(one)))
         elif kind is IDENTITY:
             same, none = torch.ones_like(one), torch.zeros_like(one)
@@ -123,12 +123,13 @@ def lines(low: Tensor, high: Tensor, after: Units | None) -> Lines:
     )
 
 
-def relaxation(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """relu(z) <= slope z + offset and relu(z) >= under z for low <= z <= high."""
+def relaxation(low: Tensor, high: Tensor, mostly_on: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+    """relu(z) <= slope z + offset and relu(z) >= under z for low <= z <= high. The line below is z where
+    high > mostly_on * -low, else 0; both are true, and 1 loses least between the lines of a single unit."""
     on, off = low >= 0, high <= 0
     chord = high / (high - low).clamp(min=1e-300)
     one, zero = torch.ones_like(low), torch.zeros_like(low)
     slope = torch.where(on, one, torch.where(off, zero, chord))
     offset = torch.where(on | off, zero, -chord * low)
-    under = torch.where(on, one, torch.where(off, zero, (high > -low).to(low.dtype)))
+    under = torch.where(on, one, torch.where(off, zero, (high > -mostly_on * low).to(low.dtype)))
     return slope, offset, under

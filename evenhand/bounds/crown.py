@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.activations import lines
+from evenhand.bounds.backward import mostly_on
 from evenhand.bounds.problem import Problem
 from evenhand.search.geometry import Cells
 
@@ -94,7 +95,7 @@ def _backward(problem: Problem, region: Region, c: Tensor, bounds: list[tuple[Te
         if i == 0:
             break
         low, high = bounds[i - 1]
-        unit = lines(low, high, problem.layers[i - 1].after)
+        unit = lines(low, high, problem.layers[i - 1].after, mostly_on(problem.layers))
         up, down = a.clamp(min=0), a.clamp(max=0)
         constant = constant + (up * unit.offset[:, None]).sum(-1)
         if unit.floor is not None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.activations import lines
+from evenhand.bounds.backward import backward, mostly_on
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.parts import Part
 
@@ -48,17 +49,13 @@ def _backward(
     layers: list[Layer], last: int, c: Tensor, bounds: list[tuple[Tensor, Tensor]], start: Tensor
 ) -> tuple[Tensor, Tensor]:
     """a, c0 with c . z_last <= a . delta + c0, given bounds on what enters each activation before."""
-    a, constant = c, torch.zeros(1, dtype=torch.float64)
+    a, constant = c @ layers[last].weight, c @ layers[last].bias
     for i in range(last, 0, -1):
-        constant = constant + a @ layers[i].bias
-        a = a @ layers[i].weight
-        unit = lines(*bounds[i - 1], layers[i - 1].after)
-        up = a.clamp(min=0)
-        constant = constant + (up @ unit.offset[..., None])[..., 0]
-        if unit.floor is not None:
-            constant = constant + ((a - up) @ unit.floor[..., None])[..., 0]
-        a = up * unit.slope[:, None] + (a - up) * unit.under[:, None]
-    return a @ layers[0].weight, constant + (a @ start[..., None])[..., 0]
+        unit = lines(*bounds[i - 1], layers[i - 1].after, mostly_on(layers))
+        bias = layers[i - 1].bias if i > 1 else start
+        a, more = backward(a, unit, layers[i - 1].weight, bias)
+        constant = constant + more
+    return a, constant
 
 
 def gain(part: Part, linear: Linear, f_x: Tensor, lam: float) -> Tensor:

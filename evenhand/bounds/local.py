@@ -20,12 +20,14 @@ NEAR = 1.2  # shells are trusted as long as they stay within this factor of the 
 INNERMOST = 2
 AT_ONCE, SHARE = 64, 8  # pieces cut in a round, or one in so many of them
 MOST_COLUMNS, MOST_RELUS = 64, 400
-WORK, WORST = 3000, 16  # pieces that are made of each person's own worst ones, which are also looked at closer
-LEAST_WORK, LARGEST_WORK = 300, 15_000  # of a large network fewer are made, of a small one more
+WORK, WORST = 1000, 16  # pieces that are made of each person's own worst ones, which are also looked at closer
+LEAST_WORK, LARGEST_WORK = 300, 2000  # of a large network fewer are made, of a small one more
+WORK_BY_SIGNS = 1200  # of a network that is cut by signs from the start
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
 FIRST_WORK, MOST_WORK = 2000, 80_000  # for the pieces that all people share, fewer of a large network
-USUAL = 13_000  # multiplications of a network's weights for one piece, for which these numbers are made
+USUAL, FIXED = 13_000, 0.25  # multiplications of a network's weights for one piece, for which these numbers are
+# made, and what a piece takes besides in times of a usual one
 PEOPLE, FEWER = 192, 24  # tuning people whose worst pieces are cut; fewer where signs are split, which takes longer
 FEW = 24  # tuning people on whom shells alone are tried
 REMEMBERED = 8  # groups of people whose shells are kept for the next lam
@@ -66,7 +68,7 @@ class Local:
     def work(self) -> int:
         """Pieces that may be made for a person."""
         if by_signs(self.problem.layers):
-            return WORK
+            return WORK_BY_SIGNS
         return min(LARGEST_WORK, max(LEAST_WORK, int(WORK / _size(self.problem))))
 
     @cached_property
@@ -91,7 +93,7 @@ def _size(problem: Problem) -> float:
     """How long a piece takes, in times of a usual one."""
     shapes = [layer.weight.shape for layer in problem.layers]
     through = shapes[0].numel() + sum(rows * (columns + problem.d) for rows, columns in shapes[1:])
-    return through / USUAL
+    return FIXED + through / USUAL
 
 
 def around(problem: Problem, x: Tensor, lam: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -31,7 +31,7 @@ from evenhand.bounds.tuning import tune, uniform_bound, unpinned
 DUAL_SIZE = 3000  # columns and ReLUs: beyond this the quadratic dual takes too long
 EASY_SIZE, FULL_SIZE = 300, 1100  # beyond these it is tuned in fewer steps, which cost as the cube of the size
 FEWEST_STEPS = 20
-RANGE_STEPS = 600
+RANGE_STEPS, MORE_STEPS = 600, 200  # for the range at the lam that is best for it, and from there on to others
 RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
@@ -371,6 +371,7 @@ class _Ranges:
         self.ceiling = output_range(problem)
         self.joint, self.start, self.hull = self.ceiling, None, unpinned(problem)
         self.known: dict[float, float] = {}
+        self.tuned: dict[float, Multipliers] = {}
         self.steep = steepness(self.hull, self.ceiling)
         size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
         self.small, self.tiny = size <= RANGE_SIZE, size <= REFINED_SIZE
@@ -379,6 +380,7 @@ class _Ranges:
             try:
                 joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
+                self.tuned[float(joint.multipliers.lam)] = joint.multipliers
                 self.known[float(joint.multipliers.lam)] = joint.value - float(joint.multipliers.lam) * max(eps, 1e-9)
             except (ValueError, LinAlgError, KeyboardInterrupt):
                 pass
@@ -408,10 +410,11 @@ class _Ranges:
     def largest(self, lam: float) -> float:
         if lam not in self.known:
             self.known[lam] = self.steep.largest(lam)
-            if self.small and self.start is not None:
+            if self.small and self.tuned:
+                nearest = self.tuned[min(self.tuned, key=lambda at: abs(math.log(at / lam)))]
                 try:
-                    value = uniform_bound(self.hull, 0.0, lam, self.start, steps=self.steps).value
-                    self.known[lam] = min(value, self.known[lam])
+                    found = uniform_bound(self.hull, 0.0, lam, nearest, steps=min(self.steps, MORE_STEPS))
+                    self.known[lam], self.tuned[lam] = min(found.value, self.known[lam]), found.multipliers
                 except (ValueError, LinAlgError, KeyboardInterrupt):
                     pass
             self.known[lam] = min(b for at, b in self.known.items() if at <= lam)  # r_lam falls as lam rises

@@ -10,12 +10,14 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from evenhand.bounds.activations import relaxation
+from evenhand.bounds.activations import lines
+from evenhand.bounds.backward import backward, mostly_on
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
 
 FEW_RELUS, FEW_UNSURE = 24, 8  # a network with few of them, or a piece on which few are unsure, is cut by their signs
 HALFSPACE = 8  # times as long as a piece without any
+NUMBERS = 1_000_000  # of functionals that are looked at together
 COLUMN_WEIGHT = 0.7  # halving a column loses this much of what splitting ReLUs of the same total would
 
 
@@ -70,11 +72,11 @@ def whole(problem: Problem) -> Pieces:
 def bounded(layers: list[Layer], low: Tensor, high: Tensor, sign: Tensor, parent: Tensor) -> Pieces:
     """The pieces with their linear bounds; those that hold nobody are left out."""
     widest = max(layer.bias.shape[0] for layer in layers)
-    chunk = max(1, 1_000_000 // (widest * max(widest, low.shape[1])))
-    parts = [
-        _bounded(layers, low[i : i + chunk], high[i : i + chunk], sign[i : i + chunk], parent[i : i + chunk])
-        for i in range(0, len(low), chunk)
-    ]
+    chunk = max(1, NUMBERS // (widest * max(widest, low.shape[1])))
+    some = (sign != 0).any(1)  # signs take long, so those that have none are not kept waiting
+    groups = [group for rows in (~some, some) for group in torch.split(rows.nonzero()[:, 0], chunk) if len(group)]
+    groups = groups or [torch.arange(0)]
+    parts = [_bounded(layers, low[rows], high[rows], sign[rows], parent[rows]) for rows in groups]
     return Pieces.join(parts)
 
 
@@ -156,19 +158,15 @@ def _backward(
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
     """a, c0 with c . z_last <= a . x + c0, and, if asked, what each ReLU's relaxation may lose in it, (N, m, H) by
     layer."""
-    a, constant = c, torch.zeros(1, dtype=torch.float64)
+    a, constant = c @ layers[last].weight, c @ layers[last].bias
     losses: list[Tensor] = []
     for i in range(last, 0, -1):
-        constant = constant + a @ layers[i].bias
-        a = a @ layers[i].weight
-        low, high = bounds[i - 1]
-        slope, offset, under = relaxation(low, high)
-        up = a.clamp(min=0)
+        unit = lines(*bounds[i - 1], None, mostly_on(layers))
         if weighed:
-            losses.insert(0, a.abs() * offset[:, None])
-        constant = constant + (up @ offset[..., None])[..., 0]
-        a = up * slope[:, None] + (a - up) * under[:, None]
-    return a @ layers[0].weight, constant + a @ layers[0].bias, losses
+            losses.insert(0, a.abs() * unit.offset[:, None])
+        a, more = backward(a, unit, layers[i - 1].weight, layers[i - 1].bias)
+        constant = constant + more
+    return a, constant, losses
 
 
 def _active(side: Tensor, offset: Tensor, more: Tensor, more_offset: Tensor, use: Tensor) -> tuple[Tensor, Tensor]:

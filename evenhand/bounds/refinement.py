@@ -13,6 +13,7 @@ from torch import Tensor
 from evenhand.bounds.chords import Sights, worst
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.partition import Pieces, over_box, split
+from evenhand.bounds.path import along_path
 
 AT_ONCE, BLOCK = 16, 2048  # people, and pieces
 CLOSER = 10  # rounds of a closer look at a person's worst pieces
@@ -69,17 +70,28 @@ class Views:
             top = (at_x + torch.where(a > 0, a * high, a * low).sum(-1)).clamp(min=0)
             quick, moves = top.square() - self.lam * cost, torch.zeros_like(x)
             open_ = (quick > enough).nonzero()[:, 0]
-            for start in range(0, len(open_), PAIRS):
-                rows = open_[start : start + PAIRS]
+            for rows in torch.split(open_, PAIRS):
+                box = (low[rows], high[rows])
+                quick[rows], moves[rows] = self._along(a[rows], at_x[rows], box, cost[rows])
+                rows = rows[quick[rows] > enough[rows]]
                 side = pieces.side[piece[rows]]
+                if not bool(side.any()):
+                    continue
                 offset = pieces.offset[piece[rows]] + (side @ x[rows][..., None])[..., 0]
                 apart = cost[rows].sqrt()
                 seen = (a[rows], at_x[rows], top[rows], low[rows], high[rows], side, offset, apart, enough[rows])
-                found, moves[rows] = worst(Sights(*seen, self.weight, self.lam), rounds)
+                found, nearer = worst(Sights(*seen, self.weight, self.lam), rounds)
                 quick[rows] = torch.minimum(quick[rows], found)
+                moves[rows] = nearer if rounds else moves[rows]
             move = torch.where((quick > value)[:, None], moves, move)
             value = torch.maximum(value, quick)
         return value, move
+
+    def _along(self, a: Tensor, c: Tensor, box: tuple[Tensor, Tensor], cost: Tensor) -> tuple[Tensor, Tensor]:
+        """The supremum over boxes, whatever halfspaces cut off, and the move that reaches it."""
+        curve = self.lam * self.weight
+        found, s = along_path(a, c, *box, curve, self.lam * cost)
+        return found, (s[:, None] * a * (0.5 / curve.clamp(min=1e-300))).clamp(*box)
 
 
 class Refinement:

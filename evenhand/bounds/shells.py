@@ -18,7 +18,7 @@ from evenhand.bounds.problem import Problem
 
 SHELLS = 32
 SMALLEST = 3e-4  # of the largest distance in Dom: the radius of the innermost ball
-NUMBERS = 4_000_000  # largest intermediate array
+NUMBERS = 250_000  # largest intermediate array, few enough for the cache of a processor
 
 
 def radii(problem: Problem) -> Tensor:

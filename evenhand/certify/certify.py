@@ -29,6 +29,7 @@ from evenhand.bounds.readout import readout, squared_readout, voting_readout
 from evenhand.bounds.trees import bound_trees, suggestions
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
+from evenhand.certify.limit import TimeLimit
 from evenhand.certify.people import Known, separate
 from evenhand.certify.statement import (
     Prepared,
@@ -51,7 +52,7 @@ from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, plan
 from evenhand.variations import Variations
 
-CHUNK = 256  # people looked at together
+CHUNK, HURRIED = 256, 32  # people looked at together, fewer where time is limited
 TUNING_ROWS = 512  # tuning people on whom lam is chosen
 NOMINAL_ROWS = 10_000  # for how many people lam is chosen when their number is not known beforehand
 
@@ -87,6 +88,7 @@ def certify(
     start: Multipliers | None = None,
     rounds: int = 6,
     per_person: bool = True,
+    seconds: float | None = None,
     progress: Progress = False,
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
@@ -111,6 +113,10 @@ def certify(
 
     progress: lines on standard error, or a function that is given them.
 
+    seconds: about how long it may take. Once half of them are over nothing more is tuned, and at the end the statement
+    is about the people who were reached by then, the best sound bounds so far; as after Ctrl-C, the first part of the
+    people is always looked at. Without it the same call gives the same numbers every time.
+
     interval is one of betting_upper, empirical_bernstein_upper and hoeffding_upper: choose it before you see a result.
     Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
     data without labels, their values; distinct_people=True vouches that equal values are different people.
@@ -125,22 +131,27 @@ def certify(
         )
     began = time.perf_counter()
     x_tune, x_held_out, held_rows = separate(x_tune, x_held_out)
-    n = len(x_held_out) if hasattr(x_held_out, "__len__") else NOMINAL_ROWS
-    if hasattr(x_held_out, "__len__"):
+    whole = hasattr(x_held_out, "__len__")
+    n = len(x_held_out) if whole else NOMINAL_ROWS
+    if seconds is not None and not whole:
+        raise ValueError("seconds is for a table of people, who are looked at in random order; stop a stream yourself")
+    if whole:
         for other in known:
             other.refuse(x_held_out)
         known = []
         _refuse_outside(model, x_held_out, bounds)
     alpha = 1 - confidence
     effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
-    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, progress)
+    limit = TimeLimit(seconds)
+    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, limit.half(progress))
     statement = Statement(prepared, eps, interval, threshold, per_person, progress)
-    whole = hasattr(x_held_out, "__len__")
+    statement.progress = limit.whole(progress)  # from here on it may end
     order = shuffled(n, seed_of(x_held_out)) if whole else np.zeros(0, dtype=np.intp)
     if whole:  # in random order, so that whoever is reached before Ctrl-C is a random sample
         x_held_out = take(x_held_out, order)
     try:
-        for part in parts_of(x_held_out, CHUNK):  # of one part: what is said of a person depends on that person only
+        each = CHUNK if seconds is None else HURRIED
+        for part in parts_of(x_held_out, each):  # of one part: what is said of a person depends on that person only
             for other in known:
                 other.refuse(part)
             for rows in _encoded(prepared.judged, part):

@@ -30,10 +30,10 @@ from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, candidates
 from evenhand.search.within import Similar, within
 
-ANOTHER_LAM = 0.02  # a lam at which what was found is lower by this share is worth another pass
+ANOTHER_LAM = 0.05  # a lam at which what was found is lower by this share is worth another pass
 LOOSE = 1.5  # times what was found: some bounds are loose then
 STEP_UP, MOST_STEPS, FURTHER = 1.2, 20, 1.1
-AGAIN = 3  # times everybody: who is looked at again at larger lam, which takes long for large networks
+AGAIN = 1  # times everybody: who is looked at again at larger lam, which takes long for large networks
 FEW_LOSE = 0.1  # of lam*eps: bounds nearer than this to what was found gain nothing
 MOVES_FROM = 128  # tuning people on whom the move of the lower bound is chosen
 Progress = bool | Callable[[str], None]

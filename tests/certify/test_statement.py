@@ -154,7 +154,7 @@ def test_multipliers_are_those_of_the_last_step():
 @pytest.mark.parametrize("loose", [2, 40])
 def test_where_a_few_are_loose_r_high_is_taken_at_a_larger_lam_and_only_they_are_looked_at_again(loose):
     """The bound is 1 for all of forty but a few; theirs is 500 below lam = 300 and 1 from there on. Where everybody's
-    is loose, that is given up after everybody was looked at three times."""
+    is loose, that is given up after everybody was looked at AGAIN times."""
     asked = []
 
     @dataclass(frozen=True)
