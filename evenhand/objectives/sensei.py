@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
@@ -12,12 +13,12 @@ from evenhand.search.mode import mode_free
 class SenSeI(Objective):
     """E[loss] + rho * R(h), the paper's training problem.
 
-    every: with every=4, R(h) is estimated on each fourth row of a batch. The search is most of the cost of a step, and
-    a part of the rows estimates the same mean; class-balanced batches are in the order of their classes, so the part
-    is balanced.
+    every: with every=2, R(h) is estimated on each second row of a batch, in the order of the targets, so that every
+    class counts as it does in the batch. The search is most of the cost of a step, and a part of the rows estimates
+    the same mean; every=1 looks at all rows, as the paper does. In eval mode all rows are looked at.
     """
 
-    def __init__(self, regularizer: FairRegularizer, rho: float, loss: Loss | None = None, every: int = 1) -> None:
+    def __init__(self, regularizer: FairRegularizer, rho: float, loss: Loss | None = None, every: int = 2) -> None:
         super().__init__(loss)
         if every < 1:
             raise ValueError(f"every must be 1 (all rows of a batch) or more, got {every}")
@@ -30,12 +31,30 @@ class SenSeI(Objective):
             loss = self.plain(model, batch)
             self.last = {"loss": loss.detach()}
             return loss
-        x, rows = batch.x, batch.rows
-        if self.every > 1:
-            x, rows = x[:: self.every], None if rows is None else rows[:: self.every]
-        fair = self.regularizer.evaluate(model, x, rows)
+        looked_at, others = self._parts(batch) if self.every > 1 and self.training else (batch, None)
+        fair = self.regularizer.evaluate(model, looked_at.x, looked_at.rows)
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
-        h_x = fair.h_x if self.every == 1 and mode_free(model) else model(batch.x)
-        loss = mean_loss(self.loss(h_x, batch.y), batch.weight)
+        if not mode_free(model):
+            loss = self.plain(model, batch)
+        elif others is None or len(others.y) == 0:
+            loss = mean_loss(self.loss(fair.h_x, looked_at.y), looked_at.weight)
+        else:
+            values = torch.cat([self.loss(fair.h_x, looked_at.y), self.loss(model(others.x), others.y)])
+            loss = mean_loss(values, _both(looked_at.weight, others.weight))
         self.last = {"loss": loss.detach(), **fair.numbers(self.regularizer.lam)}
         return loss + self.rho * fair.value
+
+    def _parts(self, batch: Batch) -> tuple[Batch, Batch]:
+        """The rows that are looked at, and the others. Batches may come in any order, classes in turn for example: so
+        each class gives its share."""
+        order = torch.argsort(batch.y if batch.y.ndim == 1 else batch.y[:, 0], stable=True)
+        chosen = torch.arange(len(order), device=order.device) % self.every == 0
+        looked_at, others = (
+            Batch(*(None if column is None else column[rows] for column in batch))
+            for rows in (order[chosen], order[~chosen])
+        )
+        return looked_at, others
+
+
+def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    return None if one is None or other is None else torch.cat([one, other])
