@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from evenhand import ranks
 from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
 from evenhand.regularizer import FairRegularizer
 from evenhand.search.mode import mode_free
@@ -31,7 +32,7 @@ class SenSeI(Objective):
             loss = self.plain(model, batch)
             self.last = {"loss": loss.detach()}
             return loss
-        looked_at, others = self._parts(batch) if self.every > 1 and self.training else (batch, None)
+        looked_at, others, share = self._parts(batch) if self.every > 1 and self.training else (batch, None, 1.0)
         fair = self.regularizer.evaluate(model, looked_at.x, looked_at.rows)
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
         if not mode_free(model):
@@ -42,18 +43,24 @@ class SenSeI(Objective):
             values = torch.cat([self.loss(fair.h_x, looked_at.y), self.loss(model(others.x), others.y)])
             loss = mean_loss(values, _both(looked_at.weight, others.weight))
         self.last = {"loss": loss.detach(), **fair.numbers(self.regularizer.lam)}
-        return loss + self.rho * fair.value
+        return loss + self.rho * share * fair.value
 
-    def _parts(self, batch: Batch) -> tuple[Batch, Batch]:
-        """The rows that are looked at, and the others. Batches may come in any order, classes in turn for example: so
-        each class gives its share."""
-        order = torch.argsort(batch.y if batch.y.ndim == 1 else batch.y[:, 0], stable=True)
-        chosen = torch.arange(len(order), device=order.device) % self.every == 0
+    def _parts(self, batch: Batch) -> tuple[Batch, Batch, float]:
+        """The rows that are looked at, the others, and how much the mean over the first counts.
+
+        Batches may come in any order, classes in turn for example: each class gives its share. Over several ranks the
+        part is that of the joint batch, of which a rank may have more or less than of the rows.
+        """
+        y, own = ranks.whole(batch.y if batch.y.ndim == 1 else batch.y[:, 0])
+        chosen = torch.zeros(len(y), dtype=torch.bool, device=y.device)
+        chosen[torch.argsort(y, stable=True)[:: self.every]] = True
+        ours = chosen[own].to(batch.y.device)
         looked_at, others = (
-            Batch(*(None if column is None else column[rows] for column in batch))
-            for rows in (order[chosen], order[~chosen])
+            Batch(*(None if column is None else column[rows] for column in batch)) for rows in (ours, ~ours)
         )
-        return looked_at, others
+        if ranks.world() == 1 or len(ours) == 0:
+            return looked_at, others, 1.0
+        return looked_at, others, (int(ours.sum()) / int(chosen.sum())) / (len(ours) / len(y))
 
 
 def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
