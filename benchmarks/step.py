@@ -242,6 +242,7 @@ def measure(name: str, shape: Shape, seconds: float, with_peer: bool) -> dict[st
 
     add("erm", lambda c: ours(shape, x, y, ERM(), c))
     add("default", lambda c: ours(shape, x, y, sensei(shape, directions, default), c))
+    add("default_all", lambda c: ours(shape, x, y, sensei(shape, directions, default, every=1), c))
     add("default_bounded", lambda c: ours(shape, x, y, sensei(shape, directions, default, box), c))
     add("paper", lambda c: ours(shape, x, y, sensei(shape, directions, paper, every=1), c))
     if with_peer:
@@ -274,7 +275,7 @@ def measure(name: str, shape: Shape, seconds: float, with_peer: bool) -> dict[st
 
 
 def report(results: dict[str, dict[str, object]]) -> Iterator[str]:
-    columns = ["erm", "default", "default_bounded", "paper", "infairness"]
+    columns = ["erm", "default", "default_all", "default_bounded", "paper", "infairness"]
     yield (
         f"{'CPU ms per step':24s}"
         + "".join(f"{column:>16s}" for column in columns)
