@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import torch
 from torch import Tensor, nn
 
@@ -21,8 +23,8 @@ class SenSeI(Objective):
 
     def __init__(self, regularizer: FairRegularizer, rho: float, loss: Loss | None = None, every: int = 2) -> None:
         super().__init__(loss)
-        if every < 1:
-            raise ValueError(f"every must be 1 (all rows of a batch) or more, got {every}")
+        if not isinstance(every, Integral) or every < 1:
+            raise ValueError(f"every must be 1 (all rows of a batch), 2 (each second) or more; got {every!r}")
         if not rho >= 0:
             raise ValueError(f"rho must be zero or positive, got {rho}; it weighs fairness against the loss")
         self.regularizer, self.rho, self.every = regularizer, float(rho), int(every)

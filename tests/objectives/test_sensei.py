@@ -61,8 +61,12 @@ def test_a_part_of_the_rows_estimates_the_regularizer(name, every):
     torch.testing.assert_close(value, expected)
     for a, b in zip(model.parameters(), other.parameters()):
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-7, atol=1e-9)
-    with pytest.raises(ValueError, match="every must be 1"):
-        SenSeI(fair(), 3.0, every=0)
+
+
+@pytest.mark.parametrize("every", [0, -2, 1.5, "2", None])
+def test_every_is_a_whole_number(every):
+    with pytest.raises(ValueError, match=f"every must be 1 .* got {every!r}"):
+        SenSeI(fair(), 3.0, every=every)
 
 
 def test_classes_in_turn_all_have_their_share():
