@@ -34,36 +34,34 @@ class SenSeI(Objective):
             loss = self.plain(model, batch)
             self.last = {"loss": loss.detach()}
             return loss
-        looked_at, others, share = self._parts(batch) if self.every > 1 and self.training else (batch, None, 1.0)
+        rows, others, share = self._parts(batch.y) if self.every > 1 and self.training else (None, None, 1.0)
+        looked_at = batch if rows is None else Batch(*(None if column is None else column[rows] for column in batch))
         fair = self.regularizer.evaluate(model, looked_at.x, looked_at.rows)
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
         if not mode_free(model):
-            loss = self.plain(model, batch)
-        elif others is None or len(others.y) == 0:
-            loss = mean_loss(self.loss(fair.h_x, looked_at.y), looked_at.weight)
+            h_x = model(batch.x)
+        elif rows is None or others is None or len(others) == 0:
+            h_x = fair.h_x
         else:
-            values = torch.cat([self.loss(fair.h_x, looked_at.y), self.loss(model(others.x), others.y)])
-            loss = mean_loss(values, _both(looked_at.weight, others.weight))
+            h_x = torch.cat([fair.h_x, model(batch.x[others])])[torch.argsort(torch.cat([rows, others]))]
+        loss = mean_loss(self.loss(h_x, batch.y), batch.weight)
         self.last = {"loss": loss.detach(), **fair.numbers(self.regularizer.lam)}
         return loss + self.rho * share * fair.value
 
-    def _parts(self, batch: Batch) -> tuple[Batch, Batch, float]:
+    def _parts(self, y: Tensor) -> tuple[Tensor, Tensor, float]:
         """The rows that are looked at, the others, and how much the mean over the first counts.
 
         Batches may come in any order, classes in turn for example: each class gives its share. Over several ranks the
         part is that of the joint batch, of which a rank may have more or less than of the rows.
         """
-        y, own = ranks.whole(batch.y if batch.y.ndim == 1 else batch.y[:, 0])
-        chosen = torch.zeros(len(y), dtype=torch.bool, device=y.device)
-        chosen[torch.argsort(y, stable=True)[:: self.every]] = True
-        ours = chosen[own].to(batch.y.device)
-        looked_at, others = (
-            Batch(*(None if column is None else column[rows] for column in batch)) for rows in (ours, ~ours)
+        joint, own = ranks.whole(y.flatten(1)[:, 0] if y.ndim > 1 else y)
+        order = torch.argsort(joint, stable=True)
+        looked_at = torch.arange(len(order)) % self.every == 0  # on the CPU: no device has to wait for its count
+        rows, others = (order[part.nonzero()[:, 0].to(order.device)].sort().values for part in (looked_at, ~looked_at))
+        if ranks.world() == 1:
+            return rows, others, 1.0
+        chosen = len(rows)
+        rows, others = (
+            (part[(part >= own.start) & (part < own.stop)] - own.start).to(y.device) for part in (rows, others)
         )
-        if ranks.world() == 1 or len(ours) == 0:
-            return looked_at, others, 1.0
-        return looked_at, others, (int(ours.sum()) / int(chosen.sum())) / (len(ours) / len(y))
-
-
-def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    return None if one is None or other is None else torch.cat([one, other])
+        return rows, others, len(rows) / chosen * len(joint) / max(len(y), 1)

@@ -71,19 +71,29 @@ def test_every_is_a_whole_number(every):
 
 def test_classes_in_turn_all_have_their_share():
     """Each second row of a batch 0, 1, 0, 1, ... would be of one class alone."""
-    looked_at, others, share = SenSeI(fair(), 1.0, every=2)._parts(batch())
-    assert looked_at.y.sum() == others.y.sum() == len(looked_at.y) / 2
+    y = batch().y
+    rows, others, share = SenSeI(fair(), 1.0, every=2)._parts(y)
+    assert y[rows].sum() == y[others].sum() == len(rows) / 2
+    assert sorted([*rows.tolist(), *others.tolist()]) == list(range(20))
     assert share == 1
-    together = torch.cat([looked_at.x, others.x])
-    assert sorted(together.tolist()) == sorted(batch().x.tolist())
 
 
 @pytest.mark.parametrize("y", [torch.arange(20.0) / 3, torch.randn(20, 2)], ids=["a number", "two numbers"])
 def test_a_part_of_the_rows_for_numbers(y):
-    looked_at, others, _ = SenSeI(fair(), 1.0, every=2)._parts(Batch(batch().x, y))
-    first, second = (part.y.reshape(10, -1)[:, 0].sort().values for part in (looked_at, others))
+    rows, others, _ = SenSeI(fair(), 1.0, every=2)._parts(y)
+    first, second = (y.reshape(20, -1)[part, 0].sort().values for part in (rows, others))
     assert (first <= second).all()  # of two neighbours one is looked at
     assert (second[:-1] <= first[1:]).all()
+
+
+def test_the_loss_is_given_the_batch_as_it_is():
+    """A loss may look at the batch as a whole, or know its rows by their order."""
+    model, data = MODELS["split"]().double(), batch()
+    order = torch.arange(20.0, dtype=torch.float64)
+    for loss in (F.cross_entropy, lambda h, y: order * F.cross_entropy(h, y, reduction="none")):
+        objective = SenSeI(fair(), 1.0, loss, every=3)
+        objective(model, data)
+        torch.testing.assert_close(objective.last["loss"], loss(model(data.x), data.y).detach().mean())
 
 
 def test_in_eval_mode_all_rows_are_looked_at():
