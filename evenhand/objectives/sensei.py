@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,8 @@ class SenSeI(Objective):
 
     def __init__(self, regularizer: FairRegularizer, rho: float, loss: Loss | None = None, every: int = 2) -> None:
         super().__init__(loss)
-        if not isinstance(every, Integral) or every < 1:
+        given: Any = every
+        if not isinstance(given, Integral) or int(given) < 1:
             raise ValueError(f"every must be 1 (all rows of a batch), 2 (each second) or more; got {every!r}")
         if not rho >= 0:
             raise ValueError(f"rho must be zero or positive, got {rho}; it weighs fairness against the loss")
@@ -35,8 +37,10 @@ class SenSeI(Objective):
             self.last = {"loss": loss.detach()}
             return loss
         rows, others, share = self._parts(batch.y) if self.every > 1 and self.training else (None, None, 1.0)
-        looked_at = batch if rows is None else Batch(*(None if column is None else column[rows] for column in batch))
-        fair = self.regularizer.evaluate(model, looked_at.x, looked_at.rows)
+        x, known = batch.x, batch.rows
+        if rows is not None:
+            x, known = x[rows], None if known is None else known[rows]
+        fair = self.regularizer.evaluate(model, x, known)
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
         if not mode_free(model):
             h_x = model(batch.x)
