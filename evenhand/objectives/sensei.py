@@ -36,36 +36,29 @@ class SenSeI(Objective):
             loss = self.plain(model, batch)
             self.last = {"loss": loss.detach()}
             return loss
-        rows, others, share = self._parts(batch.y) if self.every > 1 and self.training else (None, None, 1.0)
-        x, known = batch.x, batch.rows
-        if rows is not None:
-            x, known = x[rows], None if known is None else known[rows]
-        fair = self.regularizer.evaluate(model, x, known)
+        part, share = self._part(batch.y) if self.every > 1 and self.training else (None, 1.0)
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
-        if not mode_free(model):
-            h_x = model(batch.x)
-        elif rows is None or others is None or len(others) == 0:
+        if mode_free(model) and (part is None or self.regularizer.at is None):
+            fair = self.regularizer.evaluate(model, batch.x, batch.rows, part)
             h_x = fair.h_x
         else:
-            h_x = torch.cat([fair.h_x, model(batch.x[others])])[torch.argsort(torch.cat([rows, others]))]
+            x, rows = batch.x, batch.rows
+            if part is not None:
+                x, rows = x[part], None if rows is None else rows[part]
+            fair, h_x = self.regularizer.evaluate(model, x, rows), model(batch.x)
         loss = mean_loss(self.loss(h_x, batch.y), batch.weight)
         self.last = {"loss": loss.detach(), **fair.numbers(self.regularizer.lam)}
         return loss + self.rho * share * fair.value
 
-    def _parts(self, y: Tensor) -> tuple[Tensor, Tensor, float]:
-        """The rows that are looked at, the others, and how much the mean over the first counts.
+    def _part(self, y: Tensor) -> tuple[Tensor, float]:
+        """The rows that are looked at, and how much the mean over them counts.
 
         Batches may come in any order, classes in turn for example: each class gives its share. Over several ranks the
         part is that of the joint batch, of which a rank may have more or less than of the rows.
         """
         joint, own = ranks.whole(y.flatten(1)[:, 0] if y.ndim > 1 else y)
-        order = torch.argsort(joint, stable=True)
-        looked_at = torch.arange(len(order)) % self.every == 0  # on the CPU: no device has to wait for its count
-        rows, others = (order[part.nonzero()[:, 0].to(order.device)].sort().values for part in (looked_at, ~looked_at))
+        part = torch.argsort(joint, stable=True)[:: self.every].sort().values
         if ranks.world() == 1:
-            return rows, others, 1.0
-        chosen = len(rows)
-        rows, others = (
-            (part[(part >= own.start) & (part < own.stop)] - own.start).to(y.device) for part in (rows, others)
-        )
-        return rows, others, len(rows) / chosen * len(joint) / max(len(y), 1)
+            return part, 1.0
+        ours = (part[(part >= own.start) & (part < own.stop)] - own.start).to(y.device)
+        return ours, len(ours) / len(part) * len(joint) / max(len(y), 1)
