@@ -55,7 +55,7 @@ def worker(batch: int, steps: int) -> None:
 
     with ranks.begin():
         fair = FairRegularizer(metric, eps=0.1, search=SEARCH, generator=torch.Generator().manual_seed(1))
-        objective = SenSeI(fair, rho=5.0)
+        objective = SenSeI(fair, rho=5.0, every=1)
         generator = torch.Generator().manual_seed(2)
         settings: dict[str, Any] = {"batch_size": batch, "evaluate_every": EVERY, "decay": False}
         train(model, objective, x, y, steps=steps + EVERY, progress=stamp, generator=generator, **settings)

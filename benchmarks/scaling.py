@@ -71,7 +71,7 @@ def step_times(base: Shape, factors: list[int], rounds: int) -> dict[str, list[f
             shape, rows = grown(base, quantity, factor, n)
             x, y, directions = data(shape, rows)
             clock = clocks[quantity, factor] = Clock()
-            runs[quantity, factor] = ours(shape, x, y, sensei(shape, directions, adam_steps(shape)), clock)
+            runs[quantity, factor] = ours(shape, x, y, sensei(shape, directions, adam_steps(shape), every=1), clock)
     for _ in range(rounds):
         for run in runs.values():
             run(3)
@@ -107,7 +107,7 @@ def peak_megabytes(tiny: bool) -> dict[str, float]:
 def memory_probe(shape: Shape, what: str) -> None:
     torch.set_num_threads(1)
     x, y, directions = data(shape, 2 * shape.batch)
-    objective = ERM() if what == "erm" else sensei(shape, directions, adam_steps(shape))
+    objective = ERM() if what == "erm" else sensei(shape, directions, adam_steps(shape), every=1)
     ours(shape, x, y, objective, Clock())(3)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 

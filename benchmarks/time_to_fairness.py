@@ -92,7 +92,7 @@ def ours(problem: Problem, network: nn.Sequential, keep: Keep, rho: float) -> No
     start = time.process_time()
     train(
         network,
-        SenSeI(fair, rho),
+        SenSeI(fair, rho, every=1),
         problem.x,
         problem.y,
         steps=int(OURS["steps"]),

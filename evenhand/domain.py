@@ -372,7 +372,7 @@ class FreeBox(Box):
             less = rest.square().sum(1)
             better = less < size
             size = torch.where(better, less, size)
-            damping = torch.where(better, 0.1 * damping, (10 * damping).clamp(min=1e-3))
+            damping = torch.where(better, (0.1 * damping).clamp(min=1e-12), (10 * damping).clamp(min=1e-3))
             kept = better[:, None]
             w, p, gap = torch.where(kept, tried, w), torch.where(kept, inside, p), torch.where(kept, rest, gap)
         found[rows] = p

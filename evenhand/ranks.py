@@ -108,6 +108,17 @@ def mean_of_all(values: Tensor) -> Tensor:
     return values.new_tensor(sum(s for s, _ in sums) / max(sum(n for _, n in sums), 1))
 
 
+def whole(values: Tensor) -> tuple[Tensor, slice]:
+    """A vector that is spread over the ranks as a whole, in float64, and where in it this rank's part stands."""
+    if world() == 1:
+        return values, slice(0, len(values))
+    counts = [int(row[0]) for row in gather([len(values)])]
+    rows = gather([*values.tolist(), *[0.0] * (max(counts) - len(values))])
+    joint = torch.tensor([value for row, n in zip(rows, counts) for value in row[:n]], dtype=torch.float64)
+    before = sum(counts[: rank()])
+    return joint, slice(before, before + len(values))
+
+
 def mean_over_ranks(value: float, share: float) -> float:
     """The mean over the joint batch of a mean over this rank's share of it."""
     return value if world() == 1 else sum(row[0] for row in gather([value * share]))

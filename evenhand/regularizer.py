@@ -198,12 +198,15 @@ class FairRegularizer(PricedSearch):
         share = ranks.share_of(len(result.h_x))
         return result.value * (share.own * ranks.world() / max(share.total, 1))
 
-    def evaluate(self, model: Model, x: Inputs, rows: Tensor | None = None) -> Evaluated:
+    def evaluate(self, model: Model, x: Inputs, rows: Tensor | None = None, part: Tensor | None = None) -> Evaluated:
         """The dual value and what it is made of; h(x) is computed once, for the search and for the value.
 
-        rows: (n,) which rows of the data the batch holds; ``CandidateSearch`` needs them in mini-batches.
+        rows: (n,) which rows of the data the batch holds; ``CandidateSearch`` needs them in mini-batches. part: look
+        only at these rows of a tensor x; h(x) is given of all of them.
         """
-        view = self.look(model, x)
+        whole = self.look(model, x)
+        view = whole if part is None else whole.part(part)
+        rows = rows if rows is None or part is None else rows[part]
         h_x = view.h_x()
         found = self.find_from(view, DistanceGain(_outside(h_x), self.output_distance), rows)
         h_worst = view.h_worst(found, self.fair_metric)
@@ -211,7 +214,7 @@ class FairRegularizer(PricedSearch):
             d_y = DistanceGain(h_x, self.output_distance)(h_worst)
             d_y, d_x = (each.mean() if len(h_x) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
             value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)
-        return Evaluated(value, d_y, d_x, h_x, found)
+        return Evaluated(value, d_y, d_x, whole.h_x(), found)
 
 
 def check_inside(bounds: Bounds, x: Tensor) -> None:

@@ -41,7 +41,7 @@ RANGES = {
 
 HIDDEN = {"linear": (), "plain": (100,), "two layers": (50, 50)}
 PLAIN = {"steps": 1500, "batch_size": 1000, "lr": 1e-3}
-SENSEI = {"rho": 10.0, "eps": EPS, "steps": 800, "batch_size": 500, "lr": 2e-3, "search": GradientSearch()}
+SENSEI = {"rho": 10.0, "eps": EPS, "steps": 800, "batch_size": 500, "lr": 2e-3, "search": GradientSearch(), "every": 1}
 CERTIFIED = {"rho_c": 30.0, "steps": 250, "lr": 1e-3}  # fine-tuning from the SenSeI net
 FRONTIER = {"SenSeI": (2.5, 40.0), "certified": (10.0, 80.0)}  # other strengths, on split 0
 

@@ -37,6 +37,7 @@ def main() -> None:
                 rho=rho,
                 eps=EPS,
                 search=SEARCH,
+                every=1,
                 random_state=seed,
                 steps=steps,
                 batch_size=BATCH,

@@ -70,7 +70,7 @@ def main() -> None:
         "spouse_flips": spouse_flips,
         "gap_g": gap_g,
     }
-    fair = {"search": SEARCH, "lam": 0.2, **training}
+    fair = {"search": SEARCH, "lam": 0.2, "every": 1, **training}
     sweeps: dict[str, tuple[Any, dict[str, Any]]] = {
         "SenSeI": (SenSeIClassifier(metric, eps=EPS, **fair), {"rho": RHOS[some]}),
         "Project": (ProjectClassifier(metric, **training), {"params": [{}]}),

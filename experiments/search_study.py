@@ -59,7 +59,7 @@ def objective_of(method: str, fair_metric: FairMetric, x: Tensor, seed: int) -> 
         lam=0.1,
         generator=torch.Generator().manual_seed(seed + 1),
     )
-    return SenSeI(regularizer, RHO)
+    return SenSeI(regularizer, RHO, every=1)
 
 
 def run(method: str, seed: int, rows: int) -> dict[str, Any]:

@@ -89,6 +89,7 @@ def sensei(
         search=search,
         lam=0.1,
         quiet_start=True,
+        every=1,
         random_state=seed,
         **FAIR,
     )

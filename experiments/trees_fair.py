@@ -28,7 +28,7 @@ EPS, TREES, LEAVES = 0.01, 100, 16
 
 
 def network(rho: float) -> Callable[[Any, Any, int], Any]:
-    return lambda metric, box, seed: SenSeIClassifier(metric, rho=rho, bounds=box, random_state=seed)
+    return lambda metric, box, seed: SenSeIClassifier(metric, rho=rho, bounds=box, every=1, random_state=seed)
 
 
 METHODS = {
@@ -38,7 +38,7 @@ METHODS = {
     "SenSeI trees, avoid 0": lambda metric, box, seed: SenSeIBoostingClassifier(
         metric, bounds=box, random_state=seed, avoid=0.0
     ),
-    "SenSeI network": lambda metric, box, seed: SenSeIClassifier(metric, bounds=box, random_state=seed),
+    "SenSeI network": lambda metric, box, seed: SenSeIClassifier(metric, bounds=box, every=1, random_state=seed),
     **{f"SenSeI network, rho {rho:g}": network(rho) for rho in (1.0, 0.3, 0.1, 0.001)},
 }
 

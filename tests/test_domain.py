@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
 
 from evenhand.domain import Box, FreeBox
 
@@ -270,3 +271,34 @@ def test_what_is_carried_stays_inside_and_walks_to_the_nearest_point(k):
     plain, nothing = box.carried(far, box.lifted(far))
     torch.testing.assert_close(plain, box.project(far))
     assert nothing.shape == (60, 0)
+
+
+def test_a_point_whose_moves_are_held_by_one_column_at_a_time():
+    """Newton's matrix is nearly singular there, and stays so for many steps: it was once solved without any damping."""
+    free = [
+        [0.04240472303976823, 0.8748848587141931],
+        [0.7509397377631067, -0.2749288570180936],
+        [0.40136677611133087, 0.1312932767432641],
+        [0.15176536363794335, -0.11350660514001194],
+        [0.39208451484298845, 0.3583497991843987],
+        [0.21981925092316337, -0.014794718202928625],
+        [-0.219345766519335, 0.015345076760130279],
+    ]
+    low = [
+        -1.3975964784622192,
+        -0.7130318880081177,
+        -0.1516464352607727,
+        -0.18623539805412292,
+        -0.24770331382751465,
+        0,
+        0,
+    ]
+    high = [3.81011962890625, 7.091024875640869, 19.254501342773438, 24.27342414855957, 14.138068199157715, 1, 1]
+    dom = FreeBox(Box(low, high, binary=[5, 6]), free, [-0.9966847994605342, -3.831785184062677], [10.54, 4.26])
+    x = [3.8650397537694374, 6.209998427418694, 4.962218629042804, 0.9184024072158397]
+    x = torch.tensor([[*x, 5.929089991373545, 3.3597226551586394, -2.351678268356879]], dtype=torch.float64)
+    a = dom.free.numpy()
+    across = np.eye(7) - a @ a.T
+    nearest = lsq_linear(across, across @ x[0].numpy(), (low, high), tol=1e-14)
+    found = across @ (dom.project(x)[0] - x[0]).numpy()
+    assert np.square(found).sum() == pytest.approx(2 * nearest.cost, rel=1e-6)

@@ -406,3 +406,21 @@ def test_rows_that_are_no_numbers_are_counted(bad):
     with pytest.raises(ValueError, match=f"1 of {len(x)} rows hold NaN or infinite values, in 1 of {D} columns"):
         fair(nn.Linear(D, 2).double(), x)
     assert fair.lam == 1.0
+
+
+@pytest.mark.parametrize("first", [nn.Identity(), nn.LayerNorm(3)], ids=["split", "whole"])
+def test_a_part_of_the_rows_is_looked_at_as_if_alone(first):
+    """The same value and gradient as of these rows alone, while h(x) is that of all."""
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2)]
+    model = nn.Sequential(*([] if isinstance(first, nn.Identity) else [first]), *layers).double()
+    x, part = torch.randn(9, 3, dtype=torch.float64), torch.tensor([1, 4, 6])
+    found = []
+    for people, rows in ((x, part), (x[part], None)):
+        metric = FairMetric(torch.eye(3, dtype=torch.float64)[:, :1])
+        fair = FairRegularizer(metric, generator=torch.Generator().manual_seed(1))
+        seen = fair.evaluate(model, people, part=rows)
+        found.append([seen.value.detach(), fair.lam, *torch.autograd.grad(seen.value, list(model.parameters()))])
+        torch.testing.assert_close(seen.h_x, model(people))
+    for one, other in zip(*found):
+        torch.testing.assert_close(one, other)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-POSITIVE = {"lr", "batch_size", "steps"}
+POSITIVE = {"lr", "batch_size", "steps", "every", "patience"}
 FUNCTIONS = {  # each None, or a function such as this
     "search": "GradientSearch()",
     "output_distance": "mean_squared_logits",
@@ -17,14 +17,16 @@ FUNCTIONS = {  # each None, or a function such as this
     "module": "a torch.nn.Module or a function of the numbers of features and outputs",
 }
 NOT_NEGATIVE = {"rho", "eps", "lam", "weight_decay", "warm_up", "validation_fraction"}
-WHOLE = {"batch_size", "steps"}
+WHOLE = {"batch_size", "steps", "every", "patience"}
+MAY_BE_NONE = {"patience"}
 
 
 def check_parameters(estimator: Any) -> None:
     """Types and ranges of the numbers, the widths and the class weights of an estimator."""
     given = estimator.get_params(deep=False)
     for name in (POSITIVE | NOT_NEGATIVE) & set(given):
-        _check_number(name, given[name])
+        if given[name] is not None or name not in MAY_BE_NONE:
+            _check_number(name, given[name])
     hidden = given.get("hidden", ())
     if not isinstance(hidden, Sequence) or isinstance(hidden, str) or not all(_is_width(w) for w in hidden):
         hint = f"; write hidden=({hidden},)" if _is_width(hidden) else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -84,6 +85,14 @@ class ModelView:
         if self.h_at_x is None:
             self.h_at_x = self(self.x) if self.cut is None or self.z is None else self.tail(self.z)
         return self.h_at_x
+
+    def part(self, rows: Tensor) -> ModelView:
+        """The same look at some of the rows: what was computed of x, and its gradients, are shared. For models of one
+        tensor, which others need not accompany."""
+        other = copy.copy(self)
+        other.given, other.x, other.h_at_x = self.given[rows], self.x[rows], self.h_x()[rows]
+        other.z = None if self.z is None else self.z.T.index_select(1, rows).T  # the layout stays as it is
+        return other
 
     def h_worst(self, found: WorstCases, fair_metric: FairMetric) -> Tensor:
         if self.cut is None or self.z is None or found.z is None or found.u is None:

@@ -33,7 +33,7 @@ def test_loss_plus_rho_times_the_regularizer(name):
     model = MODELS[name]().double()
     other, data = copy.deepcopy(model), batch()
     torch.manual_seed(5)  # the same dropout mask for both
-    value = SenSeI(fair(), 3.0)(model, data)
+    value = SenSeI(fair(), 3.0, every=1)(model, data)
     value.backward()
     torch.manual_seed(5)
     term = fair(fast=False)(other, data.x)
@@ -44,17 +44,61 @@ def test_loss_plus_rho_times_the_regularizer(name):
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("every", [2, 4, 30])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_part_of_the_rows_estimates_the_regularizer(name):
+def test_a_part_of_the_rows_estimates_the_regularizer(name, every):
+    """The loss and its gradient are those of all rows, R(h) that of a part in which every class has its share."""
     torch.manual_seed(0)
     model, data = MODELS[name]().double(), batch()
+    other, part = copy.deepcopy(model), torch.argsort(data.y, stable=True)[::every].sort().values
     torch.manual_seed(5)
-    value = SenSeI(fair(), 3.0, every=4)(model, data)
+    value = SenSeI(fair(), 3.0, every=every)(model, data)
+    value.backward()
     torch.manual_seed(5)
-    expected = F.cross_entropy(model(data.x), data.y) + 3.0 * fair(fast=False)(model, data.x[::4])
+    term = fair(fast=False)(other, data.x[part])  # before the loss: dropout must not draw from the search's noise
+    expected = F.cross_entropy(other(data.x), data.y) + 3.0 * term
+    expected.backward()
     torch.testing.assert_close(value, expected)
-    with pytest.raises(ValueError, match="every must be 1"):
-        SenSeI(fair(), 3.0, every=0)
+    for a, b in zip(model.parameters(), other.parameters()):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("every", [0, -2, 1.5, "2", None])
+def test_every_is_a_whole_number(every):
+    with pytest.raises(ValueError, match=f"every must be 1 .* got {every!r}"):
+        SenSeI(fair(), 3.0, every=every)
+
+
+def test_classes_in_turn_all_have_their_share():
+    """Each second row of a batch 0, 1, 0, 1, ... would be of one class alone."""
+    y = batch().y
+    part, share = SenSeI(fair(), 1.0, every=2)._part(y)
+    assert y[part].sum() == len(part) / 2 == 5
+    assert share == 1
+
+
+@pytest.mark.parametrize("y", [torch.arange(20.0) / 3, torch.randn(20, 2)], ids=["a number", "two numbers"])
+def test_a_part_of_the_rows_for_numbers(y):
+    first = y.reshape(20, -1)[:, 0]
+    part, _ = SenSeI(fair(), 1.0, every=2)._part(y)
+    torch.testing.assert_close(first[part].sort().values, first.sort().values[::2])  # of two neighbours one
+
+
+def test_the_loss_is_given_the_batch_as_it_is():
+    """A loss may look at the batch as a whole, or know its rows by their order."""
+    model, data = MODELS["split"]().double(), batch()
+    order = torch.arange(20.0, dtype=torch.float64)
+    for loss in (F.cross_entropy, lambda h, y: order * F.cross_entropy(h, y, reduction="none")):
+        objective = SenSeI(fair(), 1.0, loss, every=3)
+        objective(model, data)
+        torch.testing.assert_close(objective.last["loss"], loss(model(data.x), data.y).detach().mean())
+
+
+def test_in_eval_mode_all_rows_are_looked_at():
+    model, data = MODELS["split"]().double(), batch()
+    values = [SenSeI(fair(), 1.0, every=every).eval()(model, data) for every in (1, 2, 4)]
+    torch.testing.assert_close(values[0], values[1], rtol=0, atol=0)
+    torch.testing.assert_close(values[0], values[2], rtol=0, atol=0)
 
 
 def test_rho_zero_is_plain_training_and_a_negative_one_is_refused():
@@ -79,4 +123,5 @@ def test_sample_weight_acts_on_the_loss():
     SenSeI(fair(), 1.0)(model, Batch(data.x, data.y, weight))
     objective = SenSeI(fair(), 1.0)
     objective(model, Batch(data.x, data.y, weight))
+    assert SenSeI(fair(), 1.0).every > 1  # weights are those of the rows, whatever part is looked at
     torch.testing.assert_close(objective.last["loss"], F.cross_entropy(model(data.x[:1]), data.y[:1]).detach())
