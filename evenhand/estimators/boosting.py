@@ -43,7 +43,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         fair_metric: Metric = None,
-        rho: float = 4.0,
+        rho: float = 2.0,
         eps: float = 0.01,
         bounds: Any = "data",
         random_state: Any = None,
