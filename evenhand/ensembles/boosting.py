@@ -18,6 +18,7 @@ from evenhand.ensembles.trees import TreeEnsemble
 Array = NDArray[np.float64]
 Score = Callable[[Array], Array]  # (n, d) -> (n, K)
 FIRST_SEARCH = 5  # rounds, after which the scores say something
+FADE = 0.001  # variance of the scores above which only differences relative to it count
 
 
 class Columns(NamedTuple):
@@ -178,7 +179,7 @@ class Boosting:
         """Of weight * (loss + rho * R / V): R = sup of the mean |h(x) - h(x')|^2 over versions x' that cost eps on the
         mean, which is reached by those with |h(x) - h(x')|^2 > lam d_X, and V the variance of h.
 
-        The variance is differentiated too: shrinking all scores changes the penalty by nothing. While V < 1, at the
+        The variance is differentiated too: shrinking all scores changes the penalty by nothing. While V < FADE, at the
         start, the penalty is faded in, V * |.|^2, or it would keep scores from ever growing apart.
         """
         n, row, cost = len(y), pairs.row, pairs.cost
@@ -193,11 +194,11 @@ class Boosting:
             squares = (move**2).sum(1)
             lam = price(squares, cost, weight[row], self.eps, weight.sum())
             counts = (squares > lam * cost) * weight[row]
-            strength = 2 * self.rho * min(variance, 1.0) / max(variance, 1.0) * counts
+            strength = 2 * self.rho * min(variance / FADE, 1.0) / max(variance, FADE) * counts
             d_y = float((squares * counts).sum() / weight.sum()) / max(variance, 1e-300)
             gradient[n:] = -strength[:, None] * move
             gradient[row] += strength[:, None] * move
-            if variance > 1:
+            if variance > FADE:
                 gradient[:n] -= 2 * self.rho / variance * d_y * centred * weight[:, None]
         return Slope(gradient, curvature, row, strength, float(np.average(losses, weights=weight)), d_y, lam)
 

@@ -17,6 +17,7 @@ from evenhand.ensembles.read import Tree
 Array = NDArray[np.float64]
 STEPS = 8, 20  # of Newton's method: for one output, and for several, of which the curvature is only bounded
 SMALL = 1e-3  # of the scores' spread: a column that moves them by less is left out
+RARE = 0.01  # of the people at either end of a column: what only they have moves no score any further
 
 
 class Line(NamedTuple):
@@ -56,9 +57,11 @@ def fair_line(
     """Minimises the loss + rho * w' worst w / variance of the scores + ridge: worst is the quadratic form whose value
     at the slopes w is how much the score of a person changes within what they are similar to.
 
-    Columns with missing values keep slope 0."""
+    The line is flat beyond the usual range of a column: a few extreme values, which move the loss little, would make
+    possible people whose scores nobody has. Columns with missing values keep slope 0."""
     d, k = x.shape[1], y.shape[1]
-    low, high = (np.nan_to_num(f.reduce(x, axis=0)) for f in (np.fmin, np.fmax))
+    low, high = usual_range(x, weight)
+    x = np.clip(x, low, high)
     usable = np.flatnonzero(~np.isnan(x).any(0) & (high > low))
     middle = np.average(np.nan_to_num(x), axis=0, weights=weight)
     z = x[:, usable] - middle[usable]
@@ -85,3 +88,31 @@ def fair_line(
     moves = np.abs(w) * np.sqrt(spread.diagonal())[:, None]
     slopes[usable] = np.where(moves > SMALL * float((w * (spread @ w)).sum()) ** 0.5, w, 0.0)
     return Line(slopes, b, low, high, middle)
+
+
+def usual_range(x: Array, weight: Array) -> tuple[Array, Array]:
+    """Between which values of each column all but the rarest people lie, at either end: (d,), (d,). Where nearly all
+    have the same value, from there to the median of the others on either side; 0 and 0 where all values are missing."""
+    ends = [_usual(column[known], weight[known]) for column, known in zip(x.T, ~np.isnan(x.T))]
+    low, high = np.array(ends).reshape(-1, 2).T
+    return low, high
+
+
+def _usual(values: Array, weight: Array) -> tuple[float, float]:
+    order = np.argsort(values, kind="stable")
+    v, share = values[order], np.cumsum(weight[order])
+    if not len(v):
+        return 0.0, 0.0
+
+    def quantile(q: float, among: slice = slice(None)) -> float:
+        """The first value at or below which lies a share q of what is among these."""
+        start = share[among.start - 1] if among.start else 0.0
+        part = share[among] - start
+        return float(v[among][np.searchsorted(part, q * part[-1] * (1 - 1e-12))])
+
+    low, high = quantile(RARE), quantile(1 - RARE)
+    if low == high:
+        below, above = (int(np.searchsorted(v, low, side=side)) for side in ("left", "right"))
+        low = quantile(0.5, slice(0, below)) if below else low
+        high = quantile(0.5, slice(above, len(v))) if above < len(v) else high
+    return low, high

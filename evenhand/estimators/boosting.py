@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from evenhand.domain import Box
 from evenhand.ensembles.boosting import Boosting, Score, best_constant
-from evenhand.ensembles.line import Line, fair_line
+from evenhand.ensembles.line import Line, fair_line, usual_range
 from evenhand.ensembles.losses import Loss, balanced_log_loss, squared_loss
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.estimators.inputs import learn_metric
@@ -43,7 +43,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         fair_metric: Metric = None,
-        rho: float = 4.0,
+        rho: float = 2.0,
         eps: float = 0.01,
         bounds: Any = "data",
         random_state: Any = None,
@@ -125,7 +125,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
             weight[~held],
             lambda rows, number, score: self._versions(rows, key, number, seed + 7919 * number, score),
             self._distance,
-            *self._soft(x),
+            *self._soft(x, weight),
             validation=(x[held], y[held], weight[held]) if held.any() else None,
             line=self._line(x[~held], loss, y[~held], weight[~held]) if self.linear and self.monotone is None else None,
         )
@@ -142,17 +142,17 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         self.bounds_ = possible_people(x) if isinstance(self.bounds, str) else Box.of(self.bounds, x.shape[1])
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _soft(self, x: Array) -> tuple[Array, dict[int, tuple[float, float]]]:
-        """Half the width of each column's ramps: a move that costs smooth^2, at most half the column's range."""
+    def _soft(self, x: Array, weight: Array) -> tuple[Array, dict[int, tuple[float, float]]]:
+        """Half the width of each column's ramps: a move that costs smooth^2, at most half of its usual range."""
         box: Box = self.bounds_
-        span = (box.high - box.low).numpy()
+        low, high = usual_range(x, weight)
         smooth = self.smooth
         if smooth is None:
             smooth = 30 * self.eps**0.5 * min(1.0, max(MANY / len(x), 1 / 6))
         price = np.sqrt(np.maximum(exact_sigma(self.fair_metric_)[0].diagonal().numpy(), 1e-12))
         pairs = [j for j in (*box.binary, *(j for block in box.blocks for j in block)) if smooth > 0]
         two = {int(j): (float(box.low[j]), float(box.high[j])) for j in pairs}
-        return np.minimum(smooth / price, span / 2), two
+        return np.minimum(smooth / price, (high - low) / 2), two
 
     def _line(self, x: Array, loss: Loss, y: Array, weight: Array) -> Line:
         """Where to start: within eps a score of slope w changes by up to eps * w' Sigma^+ w, and along the directions
@@ -167,14 +167,14 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def _worth(self) -> Array:
         """By what the gain of a split counts. (1 - s)^avoid for a column of categories, of which a unit step lies by s
         along the directions: versions see little of them, as hardly anybody possible lies on a direction. For numbers,
-        which versions do move along them, the price of a unit step, 1 - s^2, to that power: a column that is nearly
-        free itself can only be used in a difference with others, as the line does, not by thresholds."""
+        which versions do move along them, the length of a unit step, (1 - s^2)^(1/2), to that power: a column that is
+        nearly free itself can only be used in a difference with others, as the line does, not by thresholds."""
         box: Box = self.bounds_
         share = exact_sigma(self.fair_metric_)[1].norm(dim=1).numpy()
         worth, avoid = np.ones(len(share)), self.avoid if self.rho > 0 else 0.0
         discrete, numbers = [*box.binary, *(j for block in box.blocks for j in block)], self._numbers()
         worth[discrete] = np.maximum(1 - share[discrete], 1e-3) ** avoid
-        worth[numbers] = np.maximum(1 - share[numbers] ** 2, 1e-3) ** avoid
+        worth[numbers] = np.maximum(1 - share[numbers] ** 2, 1e-6) ** (avoid / 2)
         return worth
 
     def _versions(self, x: Array, key: Array, number: int, seed: int, score: Score) -> tuple[Rows, Array]:
@@ -315,7 +315,7 @@ class SenSeIBoostingClassifier(BoostingClassifier):
         replaced by a worse one (larger d_Y - lam * d_X); versions: how many are tried then; reach: how far along the
         learned directions half of them lie, in standard deviations; the others may lie anywhere. avoid: a binary or
         one-hot column of which a unit step lies by s along the directions is split only where that gains
-        1 / (1 - s)^avoid as much as elsewhere, a number only for 1 / (1 - s^2)^avoid. monotone: -1, 0
+        1 / (1 - s)^avoid as much as elsewhere, a number only for 1 / (1 - s^2)^(avoid / 2). monotone: -1, 0
         or 1 for each column, kept by the hard splits and therefore by the soft ones. NaN goes where LightGBM sends it.
         Classes count equally.
     Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``,
