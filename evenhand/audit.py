@@ -376,9 +376,10 @@ def check_inside(box: Box, x: Tensor) -> None:
         slack = 1e-6 * box.low.abs().maximum(box.high.abs())
         off = ((x < box.low - slack) | (x > box.high + slack)).any(0).nonzero()[:, 0].tolist()
         where = f"in column(s) {off[:10]}" if off else "in their binary or one-hot columns"
+        units = " (bounds and fair_metric are in the units that the last step of a Pipeline is given)"
         raise ValueError(
             f"{int(outside.sum())} of {len(x)} rows lie outside the bounds, {where}; widen the bounds, "
-            "or leave these individuals out and say so"
+            f"or leave these individuals out and say so{units if 2 * int(outside.sum()) > len(x) else ''}"
         )
 
 

@@ -144,6 +144,13 @@ def test_rows_outside_the_bounds_are_counted_and_refused():
         audit(linear_model(), x, METRIC, 0.1, ([-1.0, -9.0], [1.0, 9.0]))
 
 
+def test_bounds_in_the_units_before_a_pipelines_first_step_are_recognised():
+    x = torch.rand(60, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64).numpy()
+    pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, x[:, 1] > 0.5)
+    with pytest.raises(ValueError, match="units that the last step of a Pipeline is given"):
+        audit(pipe, x, METRIC, 0.1, ([0.0, 0.0], [1.0, 1.0]))
+
+
 def test_columns_within_the_rounding_of_their_range_are_not_blamed():
     box = Box(torch.tensor([-1.0, -1.0, -1.0, 0.0]), torch.tensor([1.0, 1.0, 1.0, 100.0]))
     row = torch.tensor([[-1.0 - 1e-6, 5.0, 1.0 + 1e-6, 100.00005]], dtype=torch.float64)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evenhand.bounds.branch import default_cells
 from evenhand.bounds.fibre import FibrePart, fibre_of
 from evenhand.bounds.linear import Linear, gain, linear_bounds
 from evenhand.bounds.parts import Part, parts_around
 from evenhand.bounds.problem import Problem
 
 SHELLS = 32
+CELLS = {1: 4, 2: 3, 3: 3}  # along each of so many free moves
 SMALLEST = 3e-4  # of the largest distance in Dom: the radius of the innermost ball
 NUMBERS = 250_000  # largest intermediate array, few enough for the cache of a processor
 
@@ -41,7 +41,7 @@ class Shells:
         widest = max([1, *problem.widths])
         size = widest * max(problem.d, widest if len(problem.widths) > 1 else problem.d)
         fibre = fibre_of(problem)
-        cells = len(problem.grid(1, default_cells(problem) if fibre is None else [1] * problem.k))
+        cells = len(problem.grid(1, _cells(problem)))
         each = cells * (1 if fibre is None else len(fibre)) * SHELLS
         chunk = max(1, NUMBERS // (size * each))
         self.parts = [_around(problem, x[i : i + chunk]) for i in range(0, len(x), chunk)]
@@ -56,10 +56,16 @@ class Shells:
         return torch.cat(found, 1) if found else torch.zeros(len(lams), 0, SHELLS, dtype=torch.float64)
 
 
+def _cells(problem: Problem) -> list[int]:
+    """Cells along each free move; a fibre is cut by itself."""
+    each = CELLS.get(problem.k, 1) if fibre_of(problem) is None else 1
+    return [each] * problem.k
+
+
 def _around(problem: Problem, x: Tensor) -> tuple[int, Part, Linear, Tensor]:
     """The shells around each person, linear bounds on each of them, and f of the person."""
     edges, fibre = radii(problem), fibre_of(problem)
-    grid = problem.grid(len(x), default_cells(problem) if fibre is None else [1] * problem.k)
+    grid = problem.grid(len(x), _cells(problem))
     part: Part
     if fibre is None:
         count = len(grid)

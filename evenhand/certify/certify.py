@@ -97,9 +97,10 @@ def certify(
     one, or any nn.Module of affine layers and activations (ReLU and its relatives, GELU, tanh, sigmoid and other smooth
     ones), residual additions included. x_held_out: people drawn independently, not used for training or tuning.
     x_tune: other people, on whom the multipliers are chosen; without it a fifth of the held-out rows, drawn at random,
-    is used for that and for nothing else. The order of the rows does not matter. bounds: (low, high) or a Box; every
-    held-out row must lie inside. ``Variations`` in place of the rows ask for the exact worst case over these finite
-    sets, for any model (``d_y_max`` bounds the output distance then).
+    is used for that and for nothing else. The order of the rows does not matter. bounds: (low, high) or a Box, in
+    the units that the model, or the last step of a Pipeline, is given; every held-out row must lie inside.
+    ``Variations`` in place of the rows ask for the exact worst case over these finite sets, for any model (``d_y_max``
+    bounds the output distance then).
 
     Held-out people who do not fit in memory come as an iterable of parts, with x_tune beside it. per_person=False keeps
     nothing for each person, so that memory does not grow with their number.
