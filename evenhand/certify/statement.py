@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ from evenhand.bounds.bound import Bound, Bracket, Priced
 from evenhand.bounds.crown import output_range
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.readout import Readout
+from evenhand.bounds.trees import TreeBound
 from evenhand.certify.certificate import Certificate
+from evenhand.certify.closer import Uppers, draw_together
 from evenhand.dual.confidence import UpperBound
 from evenhand.dual.moves import choose_move
 from evenhand.dual.pool import Pool
@@ -120,13 +123,19 @@ class Statement:
 
     def bracket(self) -> tuple[float, float]:
         """R(h) of the people themselves, from both sides."""
-        _, _, read, _, bound, _, lams = self.prepared
-        low = self.pool.minimise(self.eps).value
-        high = read.up(min(bound.lam * self.eps + self.above.mean, bound.everywhere))
+        (_, _, read, attack, bound, _, lams), eps = self.prepared, self.eps
+        low = self.pool.minimise(eps).value
+        high = read.up(min(bound.lam * eps + self.above.mean, bound.everywhere))
         check_order(low, high)
         if isinstance(self.pool, Pool) and isinstance(bound, Priced) and read.g is None:  # squares are what d_Y is
+            uppers = Uppers(bound.lam, torch.cat(self.rbar))
             with contextlib.suppress(KeyboardInterrupt):
+                if isinstance(bound, TreeBound) and bound.exact and eps > 0:  # its x' are the worst, or nearly
+                    x, told = torch.cat(self.seen), partial(say, self.progress)
+                    draw_together(bound, attack, x, uppers, self.pool, eps, told)
                 high = min(high, read.up(self._at_another_lam(bound, self.pool, lams[-1])))
+            low, high = self.pool.minimise(eps).value, min(high, read.up(uppers.least(eps)))
+            check_order(low, high)
         return low, high
 
     def _at_another_lam(self, bound: Priced, pool: Pool, tuned: float) -> float:

@@ -41,6 +41,16 @@ class Pool:
         self._d_x.append(price)
         self.n += len(gain)
 
+    def more(self, d_y: ArrayLike, d_x: ArrayLike) -> None:
+        """Further candidates of all the individuals there are, in their order: two arrays (n, m)."""
+        gain, cost = checked_distances(d_y, d_x)
+        if len(gain) != self.n:
+            raise ValueError(f"further candidates must be given for all {self.n} individuals; got {len(gain)}")
+        rows, top, price = envelope(gain, cost)
+        self._person.append(rows)
+        self._d_y.append(top)
+        self._d_x.append(price)
+
     def gains(self, lam: float) -> NDArray[np.float64]:
         """max_j (d_Y - lam * d_X) of each individual, at least 0: (n,)."""
         best = np.zeros(self.n)
