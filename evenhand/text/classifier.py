@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
@@ -21,6 +22,7 @@ from evenhand.estimators.inputs import named
 from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.gradient import GradientSearch
+from evenhand.text.averaged import mean_network
 from evenhand.text.calibration import Calibration
 from evenhand.text.directions import main_directions
 from evenhand.text.features import Encoder, TextFeatures, without_blind
@@ -28,13 +30,18 @@ from evenhand.text.frames import FrameFeatures, as_frame
 from evenhand.text.levels import Levels, learn_levels
 from evenhand.text.shrink import Shrinkage
 from evenhand.text.validation import best_fpr, between, choose, one_against_rest, split, weights
+from evenhand.text.worst_version import WorstVersionClassifier
 from evenhand.variations import Variations
 
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-EVERY = 4  # worst cases are looked for of each fourth text of a batch
+RHOS_OF_VERSIONS = (14.0, 22.0, 34.0)  # of SenSeI, where the worst case is one of several versions
+FASTER = 3.0  # times the rate where it is: so large a weight slows the training
+SHRINK, SHRINK_OF_VERSIONS = 30.0, 300.0
+MOST_ROWS = 5000  # of whom the versions by a sensitive attribute are made for training
+EVERY = 4  # worst cases along directions are looked for of each fourth text of a batch
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,15 +58,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     about: versions of sentences that are no data, as strings: `datasets.about_people(tokens)` says the same of many
         kinds of people. Shrinkage and directions are learned from them, too, half and half: what your list leaves out,
         or what few of your texts mention, lies mostly near what they hold.
-    rho: the weight of fairness, or "auto": of the values tried, the largest with (about) the lowest CTF score on
-        validation texts among those whose AUC (with more than two classes also the balanced accuracy) stays within
-        `max_accuracy_loss` of the plain model's; the smallest of these where a class has fewer than 20 validation
-        texts. If none does, the one that loses least, but never more than .05, or .1 where few texts validate: then
-        the plain model is kept (`rho_` is 0) and a warning says so.
-    eps: the mean fair distance that the search may use beyond the learned directions, in squared standard deviations;
-        it covers tokens that are not in the list. k: the number of directions.
+    rho: the weight of fairness, or "auto": of the values tried, those with (about) the lowest CTF score on validation
+        texts among those whose AUC (with more than two classes also the balanced accuracy) stays within
+        `max_accuracy_loss` of the plain model's. They have been fitted anyway, and the mean of their networks, which is
+        one network, errs less than each (`rho_` is the largest of them). The smallest weight that passes, alone, where
+        a class has fewer than 20 validation texts. If none does, the one that loses least, but never more than .05, or
+        .1 where few texts validate: then the plain model is kept (`rho_` is 0) and a warning says so.
+    SenSeI looks for the worst case among versions of texts and of `about` where they are several. Where there is one
+        other only (`GenderSwap`), it says little of other texts, and the search is along the k main directions in which
+        versions differ; eps is the mean fair distance that it may use beyond them, in squared standard deviations.
+        SenSR always searches along the directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do
-        (`Shrinkage`); 0 for not at all.
+        (`Shrinkage`); 0 for not at all, None for 300 where there are several versions and 30 where there is one other:
+        few differences are soon confused with what a text says.
     validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
     The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
     at the threshold of its best balanced accuracy (or, the same there, half-way to the next text below): a model cannot
@@ -82,7 +93,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rho: float | str = "auto",
         eps: float = 0.3,
         k: int = 25,
-        shrink: float = 30.0,
+        shrink: float | None = None,
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
@@ -136,18 +147,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         valid = [versions.select(held), *(levels.versions(scaled[held]) for levels in self.levels_)]
         self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
         about = self._about(given)
+        every = [versions.select(fit), *about, *(levels.versions(scaled[fit][:MOST_ROWS]) for levels in self.levels_)]
+        several = any(len(some) and some.values.shape[1] > 2 for some in (versions, *about))
         if self.method != "plain":
-            every = [versions.select(fit), *(levels.versions(scaled[fit]) for levels in self.levels_), *about]
-            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], self.shrink / (1 + len(about)))
+            strength = self.shrink if self.shrink is not None else (SHRINK_OF_VERSIONS if several else SHRINK)
+            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], strength / (1 + len(about)))
         shrunk = self.features_.shrinkage_
-        x, seen = shrunk(scaled), _with(shrunk, versions.select(fit))
+        x, (seen, *others) = shrunk(scaled), [_with(shrunk, some) for some in every]
         valid = [_with(shrunk, some) for some in valid]
         train = self._with_mentions(x[fit], codes[fit])
-        self.fair_metric_ = self._metric([seen, *(_with(shrunk, some) for some in about)])
-        rhos = weights(RHOS[self.method], len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
+        self.fair_metric_ = self._metric([seen, *others[: len(about)]])
+        kinds = [some.values for some in (seen, *others) if len(some)] if several and self.method == "sensei" else []
+        grid = RHOS_OF_VERSIONS if kinds else RHOS[self.method]
+        rhos = weights(grid, len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
         tried: list[tuple[dict[str, float], Any]] = []
         for rho in rhos:
-            net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit])
+            net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit], kinds)
             tried.append(({"rho": rho, **self._judge(net, x[held], codes[held], valid)}, net))
         self.choice_ = [row for row, _ in tried]
         self._take(tried, plain, codes[held], sum(map(len, valid)))
@@ -180,18 +195,21 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "net_")
 
     def _take(self, tried: list[tuple[dict[str, float], Any]], plain: Any, codes: NDArray[Any], compared: int) -> None:
-        """One of the networks that were tried, by the rule; a warning where it is none of them."""
-        taken: int | None = 0
+        """The mean of the networks that the rule takes; a warning where it is none of them."""
+        taken = [0]
         self.chosen_because_ = ""
         if self.method != "plain" and self.rho == "auto":
             rows = [row for row, _ in tried]
             taken, self.chosen_because_ = choose(rows, self.plain_, self.max_accuracy_loss, codes, compared)
-        if taken is None:
+        if not taken:
             warnings.warn(self.chosen_because_, stacklevel=3)
             self.rho_, self.net_ = 0.0, plain
             self.features_.shrinkage_ = Shrinkage.none(self.features_.n_features_out_)
-        else:
-            self.rho_, self.net_ = tried[taken][0]["rho"], tried[taken][1]
+            return
+        self.rho_, self.net_ = tried[taken[-1]][0]["rho"], tried[taken[-1]][1]
+        if len(taken) > 1:
+            self.net_ = copy.copy(self.net_)
+            self.net_.module_ = mean_network([tried[i][1].module_ for i in taken])
 
     def _check(self, texts: list[str], labels: NDArray[Any], attributes: dict[str, Any]) -> None:
         if self.method not in RHOS:
@@ -265,8 +283,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return FairMetric.euclidean(self.features_.n_features_out_)
         return FairMetric(np.concatenate(parts, axis=1))
 
-    def _net(self, method: str, rho: float) -> Any:
-        common: dict[str, Any] = {
+    def _training(self) -> dict[str, Any]:
+        return {
             "hidden": self.hidden,
             "steps": self.steps,
             "batch_size": self.batch_size,
@@ -274,6 +292,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "random_state": self.random_state,
             "progress": self.progress,
         }
+
+    def _net(self, method: str, rho: float) -> Any:
+        common = self._training()
         search = GradientSearch(subspace_step=0.5, subspace_steps=3, full_steps=int(self.eps > 0))
         if method == "sensei":
             return SenSeIClassifier(
@@ -283,7 +304,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return SenSRClassifier(self.fair_metric_, eps=0.0, bounds=None, search=search, **common)
         return CLPClassifier(rho=rho, **common) if method == "clp" else ERMClassifier(**common)
 
-    def _fitted(self, rho: float, train: tuple[NDArray[Any], NDArray[Any]], seen: Variations, x: NDArray[Any]) -> Any:
+    def _fitted(
+        self,
+        rho: float,
+        train: tuple[NDArray[Any], NDArray[Any]],
+        seen: Variations,
+        x: NDArray[Any],
+        kinds: list[NDArray[Any]],
+    ) -> Any:
+        """kinds: the versions among which SenSeI looks for the worst case; none where it searches along directions."""
+        if kinds:
+            training = self._training() | {"lr": FASTER * self.lr}
+            return WorstVersionClassifier(tuple(kinds), rho=rho, **training).fit(*train)
         net = self._net(self.method, rho)
         if self.method != "clp":
             return net.fit(*train)

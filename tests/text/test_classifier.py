@@ -49,7 +49,7 @@ def test_fair_methods_are_more_consistent_and_nearly_as_accurate(fitted, method)
 
 def test_the_choice_is_the_rule(fitted):
     model = fitted["sensei"]
-    assert [row["rho"] for row in model.choice_] == [0.03, 0.06, 0.1]
+    assert [row["rho"] for row in model.choice_] == [14.0, 22.0, 34.0]
     losses = {row["rho"]: model.plain_["skill"] - row["skill"] for row in model.choice_}
     assert min(losses.values()) > model.max_accuracy_loss  # here tokens and labels go together: fairness costs
     assert model.rho_ == min(losses, key=losses.get)
@@ -100,7 +100,7 @@ def test_several_classes():
 
 def test_sentences_about_others_teach_what_the_data_do_not_mention():
     about = Variations(np.array([["I am a zebra", "I am a giraffe", "I am a walrus"]], dtype=object), [0])
-    options = {"rho": 0.1, "steps": 20}
+    options = {"rho": 0.1, "steps": 20, "shrink": 30.0}
     without, told = (classifier(about=some, **options).fit(TEXTS, Y) for some in (None, about))
 
     def moved(model):
@@ -221,3 +221,27 @@ def test_the_threshold_lies_between_texts_not_on_one():
     y = [0] * 60 + [1] * 60
     model = TextClassifier(embed, TokenSwap(who), "plain", hidden=(20,), steps=60, lr=3e-3).fit(texts, y)
     assert (model.predict(texts) == y).all()
+
+
+def test_where_there_is_one_other_version_the_search_is_along_directions():
+    """The worst of one is no worst; with more versions, or sentences about people, it is one of them."""
+    two = TokenSwap(TOKENS[:2])
+    short = {"hidden": (5,), "steps": 3, "rho": "auto"}
+    about = Variations(np.array([["I am a man.", "I am a king.", "I am a nun."]], dtype=object), np.array([0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, several, said = (
+            TextClassifier(embed, swap, about=some, **short).fit(TEXTS, Y)
+            for swap, some in ((two, None), (TokenSwap(TOKENS), None), (two, about))
+        )
+    assert [row["rho"] for row in one.choice_] == [0.03, 0.06, 0.1]
+    assert [row["rho"] for row in several.choice_] == [row["rho"] for row in said.choice_] == [14.0, 22.0, 34.0]
+    assert several.features_.shrinkage_.factors.min() < one.features_.shrinkage_.factors.min()
+
+
+def test_no_versions_of_the_texts_but_of_sentences():
+    about = Variations(np.array([["I am a man.", "I am a king.", "I am a nun."]], dtype=object), np.array([0]))
+    people = {"sex": np.array(["f", "m"] * 175)}
+    model = TextClassifier(embed, None, about=about, hidden=(5,), steps=3, rho=2.0)
+    model.fit(TEXTS, Y, sensitive_features=people)
+    assert model.rho_ == 2.0
