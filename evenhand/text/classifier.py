@@ -37,8 +37,8 @@ __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-RHOS_OF_VERSIONS = (14.0, 22.0, 34.0)  # of SenSeI, where the worst case is one of several versions
-FASTER = 3.0  # times the rate where it is: so large a weight slows the training
+RHOS_OF_VERSIONS = (14.0, 22.0, 34.0)  # of SenSeI, where the worst case is one of the versions
+RATE, RATE_OF_VERSIONS = 1e-3, 3e-3  # so large a weight slows the training
 SHRINK, SHRINK_OF_VERSIONS = 30.0, 300.0
 MOST_ROWS = 5000  # of whom the versions by a sensitive attribute are made for training
 EVERY = 4  # worst cases along directions are looked for of each fourth text of a batch
@@ -64,13 +64,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         one network, errs less than each (`rho_` is the largest of them). The smallest weight that passes, alone, where
         a class has fewer than 20 validation texts. If none does, the one that loses least, but never more than .05, or
         .1 where few texts validate: then the plain model is kept (`rho_` is 0) and a warning says so.
-    SenSeI looks for the worst case among versions of texts and of `about` where they are several. Where there is one
-        other only (`GenderSwap`), it says little of other texts, and the search is along the k main directions in which
-        versions differ; eps is the mean fair distance that it may use beyond them, in squared standard deviations.
-        SenSR always searches along the directions.
+    SenSeI looks for the worst case among versions of texts and of `about` where `about` is given. Without it, versions
+        say little of what is not in your list, and the search is along the k main directions in which versions differ, and
+        beyond them: eps is the mean fair distance that it may use there, in squared standard deviations. Weights have
+        another scale then: tens among versions, tenths along directions. SenSR always searches along the directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do
-        (`Shrinkage`); 0 for not at all, None for 300 where there are several versions and 30 where there is one other:
-        few differences are soon confused with what a text says.
+        (`Shrinkage`); 0 for not at all, None for 30, or 300 with `about` where no search is along directions.
+    lr: the rate of the training; None for .001, or .003 where SenSeI looks among versions.
     validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
     The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
     at the threshold of its best balanced accuracy (or, the same there, half-way to the next text below): a model cannot
@@ -97,7 +97,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
-        lr: float = 1e-3,
+        lr: float | None = None,
         max_accuracy_loss: float = 0.005,
         validation_fraction: float = 0.2,
         random_state: int = 0,
@@ -148,16 +148,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
         about = self._about(given)
         every = [versions.select(fit), *about, *(levels.versions(scaled[fit][:MOST_ROWS]) for levels in self.levels_)]
-        several = any(len(some) and some.values.shape[1] > 2 for some in (versions, *about))
+        among = bool(about) and self.method in ("sensei", "clp")  # versions say enough by themselves
         if self.method != "plain":
-            strength = self.shrink if self.shrink is not None else (SHRINK_OF_VERSIONS if several else SHRINK)
+            strength = self.shrink if self.shrink is not None else (SHRINK_OF_VERSIONS if among else SHRINK)
             self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], strength / (1 + len(about)))
         shrunk = self.features_.shrinkage_
         x, (seen, *others) = shrunk(scaled), [_with(shrunk, some) for some in every]
         valid = [_with(shrunk, some) for some in valid]
         train = self._with_mentions(x[fit], codes[fit])
         self.fair_metric_ = self._metric([seen, *others[: len(about)]])
-        kinds = [some.values for some in (seen, *others) if len(some)] if several and self.method == "sensei" else []
+        kinds = [some.values for some in (seen, *others) if len(some)] if among and self.method == "sensei" else []
         grid = RHOS_OF_VERSIONS if kinds else RHOS[self.method]
         rhos = weights(grid, len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
         tried: list[tuple[dict[str, float], Any]] = []
@@ -288,7 +288,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "hidden": self.hidden,
             "steps": self.steps,
             "batch_size": self.batch_size,
-            "lr": self.lr,
+            "lr": RATE if self.lr is None else self.lr,
             "random_state": self.random_state,
             "progress": self.progress,
         }
@@ -314,7 +314,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Any:
         """kinds: the versions among which SenSeI looks for the worst case; none where it searches along directions."""
         if kinds:
-            training = self._training() | {"lr": FASTER * self.lr}
+            training = self._training() | {"lr": RATE_OF_VERSIONS if self.lr is None else self.lr}
             return WorstVersionClassifier(tuple(kinds), rho=rho, **training).fit(*train)
         net = self._net(self.method, rho)
         if self.method != "clp":
