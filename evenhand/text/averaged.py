@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["mean_network"]
+__all__ = ["mean_network", "on_other_features"]
 
 
 def mean_network(networks: Sequence[nn.Module]) -> nn.Sequential:
@@ -31,6 +31,14 @@ def mean_network(networks: Sequence[nn.Module]) -> nn.Sequential:
         bias = torch.cat(biases) if i < depth - 1 else torch.stack(biases).mean(dim=0)
         joint += [_linear(weight, bias), nn.ReLU()]
     return nn.Sequential(*joint[:-1]).eval()
+
+
+def on_other_features(network: nn.Sequential, m: Tensor) -> nn.Sequential:
+    """The network of x that is `network` of x @ m, of the same layers: m goes into the first."""
+    first, *rest = network
+    assert isinstance(first, nn.Linear)
+    weight = (first.weight.detach().to(m) @ m.T).to(first.weight)
+    return nn.Sequential(_linear(weight, first.bias.detach()), *rest)
 
 
 def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
@@ -22,14 +23,14 @@ from evenhand.estimators.inputs import named
 from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.gradient import GradientSearch
-from evenhand.text.averaged import mean_network
+from evenhand.text.averaged import mean_network, on_other_features
 from evenhand.text.calibration import Calibration
 from evenhand.text.directions import main_directions
 from evenhand.text.features import Encoder, TextFeatures, without_blind
 from evenhand.text.frames import FrameFeatures, as_frame
 from evenhand.text.levels import Levels, learn_levels
 from evenhand.text.shrink import Shrinkage
-from evenhand.text.validation import best_fpr, between, choose, one_against_rest, split, weights
+from evenhand.text.validation import best_fpr, between, choose, one_against_rest, passes, split, weights
 from evenhand.text.worst_version import WorstVersionClassifier
 from evenhand.variations import Variations
 
@@ -37,10 +38,10 @@ __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-RHOS_OF_VERSIONS = (14.0, 22.0, 34.0)  # of SenSeI, where the worst case is one of the versions
+ALONG, AMONG = (0.06,), (20.0, 32.0)  # of SenSeI with `about`: along directions, and among versions
 RATE, RATE_OF_VERSIONS = 1e-3, 3e-3  # so large a weight slows the training
-SHRINK, SHRINK_OF_VERSIONS = 30.0, 300.0
-MOST_ROWS = 5000  # of whom the versions by a sensitive attribute are made for training
+SHARPER = 10.0  # times the shrinkage among versions: where no gradient is followed, less of who is spoken of is needed
+MOST_ROWS = 5000  # whose versions are looked among
 EVERY = 4  # worst cases along directions are looked for of each fourth text of a batch
 
 
@@ -58,18 +59,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     about: versions of sentences that are no data, as strings: `datasets.about_people(tokens)` says the same of many
         kinds of people. Shrinkage and directions are learned from them, too, half and half: what your list leaves out,
         or what few of your texts mention, lies mostly near what they hold.
-    rho: the weight of fairness, or "auto": of the values tried, those with (about) the lowest CTF score on validation
-        texts among those whose AUC (with more than two classes also the balanced accuracy) stays within
-        `max_accuracy_loss` of the plain model's. They have been fitted anyway, and the mean of their networks, which is
-        one network, errs less than each (`rho_` is the largest of them). The smallest weight that passes, alone, where
-        a class has fewer than 20 validation texts. If none does, the one that loses least, but never more than .05, or
-        .1 where few texts validate: then the plain model is kept (`rho_` is 0) and a warning says so.
-    SenSeI looks for the worst case among versions of texts and of `about` where `about` is given. Without it, versions
-        say little of what is not in your list, and the search is along the k main directions in which versions differ, and
-        beyond them: eps is the mean fair distance that it may use there, in squared standard deviations. Weights have
-        another scale then: tens among versions, tenths along directions. SenSR always searches along the directions.
+    rho: the weight of fairness, or "auto": of the values tried, the largest with (about) the lowest CTF score on
+        validation texts among those whose AUC (with more than two classes also the balanced accuracy) stays within
+        `max_accuracy_loss` of the plain model's; the smallest of these where a class has fewer than 20 validation
+        texts. If none does, the one that loses least, but never more than .05, or .1 where few texts validate: then
+        the plain model is kept (`rho_` is 0) and a warning says so.
+    With `about`, SenSeI trains one network whose worst cases are searched along the k main directions in which versions
+        differ, and beyond them (eps: the mean fair distance that it may use there, in squared standard deviations),
+        and two whose worst case is one of the versions, of texts and of `about`, with much larger weights. The mean of
+        the three, which is one network, is taken before any of them if it keeps within `max_accuracy_loss`; so is the
+        mean of CLP's. Without `about`, or where rho is given, there is only the search along directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do
-        (`Shrinkage`); 0 for not at all, None for 30, or 300 with `about` where no search is along directions.
+        (`Shrinkage`), ten times as much among versions; 0 for not at all.
     lr: the rate of the training; None for .001, or .003 where SenSeI looks among versions.
     validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
     The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
@@ -93,7 +94,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rho: float | str = "auto",
         eps: float = 0.3,
         k: int = 25,
-        shrink: float | None = None,
+        shrink: float = 30.0,
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
@@ -147,25 +148,32 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         valid = [versions.select(held), *(levels.versions(scaled[held]) for levels in self.levels_)]
         self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
         about = self._about(given)
-        every = [versions.select(fit), *about, *(levels.versions(scaled[fit][:MOST_ROWS]) for levels in self.levels_)]
+        every = [versions.select(fit), *about, *(levels.versions(scaled[fit]) for levels in self.levels_)]
         among = bool(about) and self.method in ("sensei", "clp")  # versions say enough by themselves
         if self.method != "plain":
-            strength = self.shrink if self.shrink is not None else (SHRINK_OF_VERSIONS if among else SHRINK)
-            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], strength / (1 + len(about)))
+            strength = self.shrink / (1 + len(about))
+            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], strength)
         shrunk = self.features_.shrinkage_
         x, (seen, *others) = shrunk(scaled), [_with(shrunk, some) for some in every]
         valid = [_with(shrunk, some) for some in valid]
         train = self._with_mentions(x[fit], codes[fit])
         self.fair_metric_ = self._metric([seen, *others[: len(about)]])
-        kinds = [some.values for some in (seen, *others) if len(some)] if among and self.method == "sensei" else []
-        grid = RHOS_OF_VERSIONS if kinds else RHOS[self.method]
-        rhos = weights(grid, len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
-        tried: list[tuple[dict[str, float], Any]] = []
-        for rho in rhos:
-            net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit], kinds)
-            tried.append(({"rho": rho, **self._judge(net, x[held], codes[held], valid)}, net))
-        self.choice_ = [row for row, _ in tried]
-        self._take(tried, plain, codes[held], sum(map(len, valid)))
+        nets = [plain]
+        if self.method != "plain":
+            both = among and self.method == "sensei" and self.rho == "auto"
+            nets = [
+                self._fitted(rho, train, seen, x[fit]) for rho in self._weights(ALONG if both else RHOS[self.method])
+            ]
+            if both:
+                m = shrunk.to(Shrinkage.learned(every, scaled[fit], SHARPER * strength)).astype(np.float32)
+                kinds = tuple(some.values[:MOST_ROWS] @ m for some in (seen, *others) if len(some))
+                nets += [self._among(rho, kinds, train, m) for rho in self._weights(AMONG)]
+        if among and len(nets) > 1:
+            nets.append(_mean(nets))
+        judged = [self._judge(net, x[held], codes[held], valid) for net in nets]
+        self.choice_ = [{"rho": getattr(net, "rho", 0.0), **found} for net, found in zip(nets, judged)]
+        tried = list(zip(self.choice_, nets))
+        self._take(tried, among and len(nets) > 1, plain, codes[held], sum(map(len, valid)))
         self._calibrate(self.features_.shrinkage_(scaled[held]), codes[held])
         return self
 
@@ -194,22 +202,27 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")
 
-    def _take(self, tried: list[tuple[dict[str, float], Any]], plain: Any, codes: NDArray[Any], compared: int) -> None:
-        """The mean of the networks that the rule takes; a warning where it is none of them."""
-        taken = [0]
+    def _take(
+        self, tried: list[tuple[dict[str, float], Any]], mean: bool, plain: Any, codes: NDArray[Any], compared: int
+    ) -> None:
+        """Of the networks that were tried their mean (the last), or one by the rule; or none, and a warning."""
+        taken: int | None = 0
         self.chosen_because_ = ""
         if self.method != "plain" and self.rho == "auto":
             rows = [row for row, _ in tried]
-            taken, self.chosen_because_ = choose(rows, self.plain_, self.max_accuracy_loss, codes, compared)
-        if not taken:
+            taken = len(rows) - 1
+            if not (mean and passes(rows[-1], self.plain_, self.max_accuracy_loss, codes)):
+                single = rows[:-1] if mean else rows
+                taken, self.chosen_because_ = choose(single, self.plain_, self.max_accuracy_loss, codes, compared)
+        if taken is None:
             warnings.warn(self.chosen_because_, stacklevel=3)
             self.rho_, self.net_ = 0.0, plain
             self.features_.shrinkage_ = Shrinkage.none(self.features_.n_features_out_)
-            return
-        self.rho_, self.net_ = tried[taken[-1]][0]["rho"], tried[taken[-1]][1]
-        if len(taken) > 1:
-            self.net_ = copy.copy(self.net_)
-            self.net_.module_ = mean_network([tried[i][1].module_ for i in taken])
+        else:
+            self.rho_, self.net_ = tried[taken][0]["rho"], tried[taken][1]
+
+    def _weights(self, two: tuple[float, ...]) -> tuple[float, ...]:
+        return weights(two, len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
 
     def _check(self, texts: list[str], labels: NDArray[Any], attributes: dict[str, Any]) -> None:
         if self.method not in RHOS:
@@ -304,18 +317,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return SenSRClassifier(self.fair_metric_, eps=0.0, bounds=None, search=search, **common)
         return CLPClassifier(rho=rho, **common) if method == "clp" else ERMClassifier(**common)
 
-    def _fitted(
+    def _among(
         self,
         rho: float,
+        kinds: tuple[NDArray[Any], ...],
         train: tuple[NDArray[Any], NDArray[Any]],
-        seen: Variations,
-        x: NDArray[Any],
-        kinds: list[NDArray[Any]],
-    ) -> Any:
-        """kinds: the versions among which SenSeI looks for the worst case; none where it searches along directions."""
-        if kinds:
-            training = self._training() | {"lr": RATE_OF_VERSIONS if self.lr is None else self.lr}
-            return WorstVersionClassifier(tuple(kinds), rho=rho, **training).fit(*train)
+        m: NDArray[np.float32],
+    ) -> WorstVersionClassifier:
+        """SenSeI whose worst case is one of the versions, trained on features @ m, as a network of the features."""
+        training = self._training() | {"lr": RATE_OF_VERSIONS if self.lr is None else self.lr}
+        net = WorstVersionClassifier(kinds, rho=rho, **training).fit(train[0] @ m, train[1])
+        net.module_ = on_other_features(net.module_, torch.from_numpy(m))
+        return net
+
+    def _fitted(self, rho: float, train: tuple[NDArray[Any], NDArray[Any]], seen: Variations, x: NDArray[Any]) -> Any:
         net = self._net(self.method, rho)
         if self.method != "clp":
             return net.fit(*train)
@@ -361,6 +376,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _logits(self, x: NDArray[Any]) -> NDArray[np.float64]:
         return cast(NDArray[np.float64], self.net_._outputs(x))
+
+
+def _mean(nets: list[Any]) -> Any:
+    """The mean of the networks as one network; its rho is the mean of theirs."""
+    mean = copy.copy(nets[0])
+    mean.rho = float(f"{np.mean([net.rho for net in nets]):.3g}")
+    mean.module_ = mean_network([net.module_ for net in nets])
+    return mean
 
 
 def _with(f: Callable[[NDArray[Any]], NDArray[Any]], versions: Variations) -> Variations:

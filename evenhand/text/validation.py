@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from evenhand.error_rates import auc
 
-__all__ = ["best_fpr", "between", "choose", "one_against_rest", "split", "weights"]
+__all__ = ["best_fpr", "between", "choose", "one_against_rest", "passes", "split", "weights"]
 
 Codes = NDArray[np.intp]
 FEW = 20  # validation texts of a class below which a small loss cannot be told from chance
 MOST = 0.05  # what may be lost where no fair model keeps within the tolerance
 FAR = 0.1  # what may be lost at most where so few texts validate that chance explains more
-NEAR = 1.25  # times the lowest CTF score that count as about as consistent
+NEAR = 1.1  # times the lowest CTF score that count as the same
 COMPARED = 10  # texts with versions from which on the plain model may be taken for the most consistent one
 
 
@@ -59,16 +59,16 @@ def weights(two: Sequence[float], classes: int) -> tuple[float, ...]:
 
 def choose(
     tried: Sequence[Mapping[str, float]], plain: Mapping[str, float], tolerance: float, codes: Codes, compared: int
-) -> tuple[list[int], str]:
-    """Which of the tried weights are taken, none for the plain model; and what has to be said about it.
+) -> tuple[int | None, str]:
+    """Which of the tried weights is taken, None for the plain model; and what has to be said about it.
 
-    tried, plain: `skill`, `auc` and `ctf` on validation texts. Taken are, of those that lose no more than the tolerance
-    of either skill, the one with the lowest CTF score and all that are about as consistent (NEAR): few validation texts
-    have versions, and neighbouring weights differ by chance; the mean of their networks errs less than any of them. The
-    plain model competes where enough texts are compared. With a class of fewer than FEW validation texts nobody can see
-    what a weight loses, and the smallest of them is taken. If none keeps within the tolerance, the one that loses
-    least, as long as that is no more than MOST, or what chance explains (two standard errors) up to FAR; otherwise the
-    plain model. Where a label was given by prejudice no fair model keeps within a small tolerance, hence MOST.
+    tried, plain: `skill`, `auc` and `ctf` on validation texts. Taken is the lowest CTF score among those that lose no
+    more than the tolerance of either skill, or a larger weight whose score is within a tenth of it: few validation
+    texts have versions, and neighbouring weights differ by chance. The plain model competes where enough texts are
+    compared. With a class of fewer than FEW validation texts nobody can see what a weight loses, and the smallest of
+    them is taken. If none keeps within the tolerance, the one that loses least, as long as that is no more than MOST,
+    or what chance explains (two standard errors) up to FAR; otherwise the plain model. Where a label was given by
+    prejudice no fair model keeps within a small tolerance, hence MOST.
     """
     smallest = int(np.bincount(codes).min())
     said = ""
@@ -79,23 +79,33 @@ def choose(
         )
 
     def loss(row: Mapping[str, float]) -> float:
-        return max(plain["skill"] - row["skill"], plain["auc"] - row["auc"])
+        return _lost(row, plain)
 
     allowed = [i for i, row in enumerate(tried) if loss(row) <= tolerance]
     if allowed:
         lowest = min(tried[i]["ctf"] for i in allowed)
         near = sorted((i for i in allowed if tried[i]["ctf"] <= NEAR * lowest), key=lambda i: tried[i]["rho"])
-        taken = near if smallest >= FEW else [min(allowed, key=lambda i: tried[i]["rho"])]
-        if compared >= COMPARED and plain["ctf"] < min(tried[i]["ctf"] for i in taken):
-            return [], "the plain model is the most consistent on validation texts; it is kept"
-        return taken, said
+        best = near[-1] if smallest >= FEW else min(allowed, key=lambda i: tried[i]["rho"])
+        if compared >= COMPARED and plain["ctf"] < tried[best]["ctf"]:
+            return None, "the plain model is the most consistent on validation texts; it is kept"
+        return best, said
     least = min(range(len(tried)), key=lambda i: loss(tried[i]))
     lost = f"every weight of fairness that was tried loses more than {tolerance:g} on validation texts"
     share = (plain["skill"] * smallest + 1) / (smallest + 2)  # a perfect skill on few texts is not known to be one
     chance = 2 * np.sqrt(share * (1 - share) / smallest)
     if loss(tried[least]) <= max(MOST, tolerance, min(chance, FAR)):
-        return [least], f"{lost}; the one that loses least was taken ({loss(tried[least]):.3g})"
-    return [], f"{lost}, the least {loss(tried[least]):.3g}; the plain model is kept. Give rho to have a fair one"
+        return least, f"{lost}; the one that loses least was taken ({loss(tried[least]):.3g})"
+    return None, f"{lost}, the least {loss(tried[least]):.3g}; the plain model is kept. Give rho to have a fair one"
+
+
+def passes(row: Mapping[str, float], plain: Mapping[str, float], tolerance: float, codes: Codes) -> bool:
+    """Whether a model keeps within the tolerance, is no less consistent than the plain one, and enough texts say so."""
+    enough = int(np.bincount(codes).min()) >= FEW
+    return enough and _lost(row, plain) <= tolerance and row["ctf"] <= plain["ctf"]
+
+
+def _lost(row: Mapping[str, float], plain: Mapping[str, float]) -> float:
+    return max(plain["skill"] - row["skill"], plain["auc"] - row["auc"])
 
 
 def one_against_rest(codes: Codes, scores: NDArray[np.float64]) -> float:

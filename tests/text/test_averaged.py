@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from evenhand.estimators.base import mlp
-from evenhand.text.averaged import mean_network
+from evenhand.text.averaged import mean_network, on_other_features
 
 
 def networks(*hidden, n=3, outputs=2):
@@ -34,3 +34,11 @@ def test_it_is_an_ordinary_network_of_its_own():
 def test_networks_of_other_depths_are_refused():
     with pytest.raises(ValueError, match="same two layers or more"):
         mean_network([*networks(5, n=1), *networks(5, 4, n=1)])
+
+
+def test_a_network_of_other_features():
+    network, m = networks(6, 3)[0], torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    x = torch.randn(20, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    before = network(x @ m)
+    assert torch.allclose(on_other_features(network, m)(x), before, atol=1e-12)
+    assert torch.equal(network(x @ m), before)

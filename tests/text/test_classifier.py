@@ -100,7 +100,7 @@ def test_several_classes():
 
 def test_sentences_about_others_teach_what_the_data_do_not_mention():
     about = Variations(np.array([["I am a zebra", "I am a giraffe", "I am a walrus"]], dtype=object), [0])
-    options = {"rho": 0.1, "steps": 20, "shrink": 30.0}
+    options = {"rho": 0.1, "steps": 20}
     without, told = (classifier(about=some, **options).fit(TEXTS, Y) for some in (None, about))
 
     def moved(model):
@@ -223,19 +223,36 @@ def test_the_threshold_lies_between_texts_not_on_one():
     assert (model.predict(texts) == y).all()
 
 
-def test_without_sentences_about_others_the_search_is_along_directions():
-    """It then goes beyond what versions say; with them, the worst case is one of the versions."""
+ABOUT = Variations(np.array([["I am a man.", "I am a king.", "I am a nun."]], dtype=object), np.array([0]))
+
+
+def test_with_sentences_about_others_there_are_both_searches_and_their_mean():
     short = {"hidden": (5,), "steps": 3, "rho": "auto"}
-    about = Variations(np.array([["I am a man.", "I am a king.", "I am a nun."]], dtype=object), np.array([0]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        alone, told, other = (
-            TextClassifier(embed, TokenSwap(TOKENS), method, about=some, **short).fit(TEXTS, Y)
-            for method, some in (("sensei", None), ("sensei", about), ("sensr", about))
+        alone, told, sensr, given = (
+            TextClassifier(embed, TokenSwap(TOKENS), method, about=some, **{**short, **more}).fit(TEXTS, Y)
+            for method, some, more in (
+                ("sensei", None, {}),
+                ("sensei", ABOUT, {}),
+                ("sensr", ABOUT, {}),
+                ("sensei", ABOUT, {"rho": 0.1}),
+            )
         )
     assert [row["rho"] for row in alone.choice_] == [0.03, 0.06, 0.1]
-    assert [row["rho"] for row in told.choice_] == [14.0, 22.0, 34.0]
-    assert told.features_.shrinkage_.factors.min() < other.features_.shrinkage_.factors.min()
+    assert [row["rho"] for row in told.choice_] == [0.06, 20.0, 32.0, 17.4]
+    assert [row["rho"] for row in given.choice_] == [0.1]
+    assert [row["rho"] for row in sensr.choice_] == [0.0]
+
+
+@pytest.mark.parametrize("method", ["sensei", "clp"])
+def test_the_mean_is_taken_if_it_keeps_within_the_tolerance(method):
+    kept, refused = (
+        classifier(method, about=ABOUT, max_accuracy_loss=loss, steps=20).fit(TEXTS, Y) for loss in (1.0, -1.0)
+    )
+    assert kept.net_.module_[0].out_features == 3 * 30
+    assert kept.rho_ == kept.choice_[-1]["rho"]
+    assert refused.net_.module_[0].out_features == 30
 
 
 def test_no_versions_of_the_texts_but_of_sentences():
@@ -244,13 +261,3 @@ def test_no_versions_of_the_texts_but_of_sentences():
     model = TextClassifier(embed, None, about=about, hidden=(5,), steps=3, rho=2.0)
     model.fit(TEXTS, Y, sensitive_features=people)
     assert model.rho_ == 2.0
-
-
-def test_the_mean_of_the_networks_that_pass_is_taken():
-    model = classifier(max_accuracy_loss=1.0, steps=20).fit(TEXTS, Y)
-    lowest = min(row["ctf"] for row in model.choice_)
-    taken = [row["rho"] for row in model.choice_ if row["ctf"] <= 1.25 * lowest]
-    assert model.net_.module_[0].out_features == 30 * len(taken)
-    assert model.rho_ == max(taken)
-    one = classifier(rho=taken[0], steps=20).fit(TEXTS, Y)
-    assert one.net_.module_[0].out_features == 30
