@@ -150,30 +150,25 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         about = self._about(given)
         every = [versions.select(fit), *about, *(levels.versions(scaled[fit]) for levels in self.levels_)]
         among = bool(about) and self.method in ("sensei", "clp")  # versions say enough by themselves
+        strength = self.shrink / (1 + len(about))
         if self.method != "plain":
-            strength = self.shrink / (1 + len(about))
             self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], strength)
         shrunk = self.features_.shrinkage_
         x, (seen, *others) = shrunk(scaled), [_with(shrunk, some) for some in every]
         valid = [_with(shrunk, some) for some in valid]
         train = self._with_mentions(x[fit], codes[fit])
         self.fair_metric_ = self._metric([seen, *others[: len(about)]])
-        nets = [plain]
-        if self.method != "plain":
-            both = among and self.method == "sensei" and self.rho == "auto"
-            nets = [
-                self._fitted(rho, train, seen, x[fit]) for rho in self._weights(ALONG if both else RHOS[self.method])
-            ]
-            if both:
-                m = shrunk.to(Shrinkage.learned(every, scaled[fit], SHARPER * strength)).astype(np.float32)
-                kinds = tuple(some.values[:MOST_ROWS] @ m for some in (seen, *others) if len(some))
-                nets += [self._among(rho, kinds, train, m) for rho in self._weights(AMONG)]
-        if among and len(nets) > 1:
-            nets.append(_mean(nets))
+        both = among and self.method == "sensei" and self.rho == "auto"
+        rhos = self._weights(ALONG if both else RHOS[self.method])
+        nets = [plain] if self.method == "plain" else [self._fitted(rho, train, seen, x[fit]) for rho in rhos]
+        if both:
+            sharper = Shrinkage.learned(every, scaled[fit], SHARPER * strength)
+            nets += self._among([seen, *others], train, shrunk.to(sharper).astype(np.float32))
+        mean = among and len(nets) > 1
+        nets += [_mean(nets)] if mean else []
         judged = [self._judge(net, x[held], codes[held], valid) for net in nets]
         self.choice_ = [{"rho": getattr(net, "rho", 0.0), **found} for net, found in zip(nets, judged)]
-        tried = list(zip(self.choice_, nets))
-        self._take(tried, among and len(nets) > 1, plain, codes[held], sum(map(len, valid)))
+        self._take(nets, mean, plain, codes[held], sum(map(len, valid)))
         self._calibrate(self.features_.shrinkage_(scaled[held]), codes[held])
         return self
 
@@ -202,24 +197,21 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")
 
-    def _take(
-        self, tried: list[tuple[dict[str, float], Any]], mean: bool, plain: Any, codes: NDArray[Any], compared: int
-    ) -> None:
+    def _take(self, nets: list[Any], mean: bool, plain: Any, codes: NDArray[Any], compared: int) -> None:
         """Of the networks that were tried their mean (the last), or one by the rule; or none, and a warning."""
-        taken: int | None = 0
+        taken: int | None = len(nets) - 1
         self.chosen_because_ = ""
         if self.method != "plain" and self.rho == "auto":
-            rows = [row for row, _ in tried]
-            taken = len(rows) - 1
-            if not (mean and passes(rows[-1], self.plain_, self.max_accuracy_loss, codes)):
-                single = rows[:-1] if mean else rows
-                taken, self.chosen_because_ = choose(single, self.plain_, self.max_accuracy_loss, codes, compared)
+            last, rule = self.choice_[-1], (self.plain_, self.max_accuracy_loss, codes)
+            if not (mean and passes(last, *rule)):
+                single = self.choice_[:-1] if mean else self.choice_
+                taken, self.chosen_because_ = choose(single, *rule, compared)
         if taken is None:
             warnings.warn(self.chosen_because_, stacklevel=3)
             self.rho_, self.net_ = 0.0, plain
             self.features_.shrinkage_ = Shrinkage.none(self.features_.n_features_out_)
         else:
-            self.rho_, self.net_ = tried[taken][0]["rho"], tried[taken][1]
+            self.rho_, self.net_ = self.choice_[taken]["rho"], nets[taken]
 
     def _weights(self, two: tuple[float, ...]) -> tuple[float, ...]:
         return weights(two, len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
@@ -318,17 +310,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return CLPClassifier(rho=rho, **common) if method == "clp" else ERMClassifier(**common)
 
     def _among(
-        self,
-        rho: float,
-        kinds: tuple[NDArray[Any], ...],
-        train: tuple[NDArray[Any], NDArray[Any]],
-        m: NDArray[np.float32],
-    ) -> WorstVersionClassifier:
-        """SenSeI whose worst case is one of the versions, trained on features @ m, as a network of the features."""
+        self, versions: list[Variations], train: tuple[NDArray[Any], NDArray[Any]], m: NDArray[np.float32]
+    ) -> list[Any]:
+        """SenSeI whose worst case is one of the versions: trained on features @ m, then networks of the features."""
+        kinds = tuple(some.values[:MOST_ROWS] @ m for some in versions if len(some))
         training = self._training() | {"lr": RATE_OF_VERSIONS if self.lr is None else self.lr}
-        net = WorstVersionClassifier(kinds, rho=rho, **training).fit(train[0] @ m, train[1])
-        net.module_ = on_other_features(net.module_, torch.from_numpy(m))
-        return net
+        nets = [WorstVersionClassifier(kinds, rho=rho, **training) for rho in self._weights(AMONG)]
+        for net in nets:
+            net.fit(train[0] @ m, train[1])
+            net.module_ = on_other_features(net.module_, torch.from_numpy(m))
+        return nets
 
     def _fitted(self, rho: float, train: tuple[NDArray[Any], NDArray[Any]], seen: Variations, x: NDArray[Any]) -> Any:
         net = self._net(self.method, rho)
