@@ -28,7 +28,7 @@ _WHO = r"(?:i|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|m
 _HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 _PREDICATE = re.compile(rf"(?:\b{_WHO}\s*{_BE}|\bim|\bur)\s+{_HEDGE}$", re.IGNORECASE)
 _SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{_BE}\s+{_HEDGE}$", re.IGNORECASE)
-_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{_BE}\s+{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
+_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{_BE}\s+(?:[a-z]+ly\s+)?{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
 _PREDICATIVE = re.compile(  # Tom is very, you, make him
     rf"(?:\b{_BE}|\b(?:i|you|u|y'?all|he|she|they|we|him|them|me|hes|shes|youre|your|turns?|sounds?|looks?|act(?:s|ing)?))"
     r"\s+(?:(?:not|so|too|very|really|also|both|all|just|only|still|now|being|either|totally|[a-z]+ly)\s+)*$",
@@ -41,6 +41,9 @@ _SHARED = re.compile(  # "Indian[ and Pakistani] villages": what follows is said
 _CONTINENTS = frozenset(["african", "american", "asian", "european", "indian"])
 _PART_OF = re.compile(
     r"\b(?:latin|native|(?:south|north)(?:east|west)?|east|west|central|sub-saharan)\s+$", re.IGNORECASE
+)
+_SECOND = re.compile(  # chinese american
+    r"\b(?:(?:brit|ir|pol|swed|dan|finn|turk|scott|span)ish|\w{3,}ese|\w{2,}(?:i|re|le)an)\s+$", re.IGNORECASE
 )
 _BODY = re.compile(  # Federation of American Scientists
     r"\b(?:Federation|Association|Society|Institute|Council|Union|Academy|Conference|League|Board|Bureau|Alliance|Congress|"
@@ -84,7 +87,8 @@ _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|listen(?:s|ed|ing)?(?: to)?|"
     r"knows?|knew|about|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
-    r"read(?:s|ing)?|writes?|in|[Oo]ld|[Cc]lassical|[Ss]implified|[Tt]raditional|translat(?:e|es|ed|ion)|into|from)\s+"
+    r"read(?:s|ing)?|writes?|in|[Oo]ld|[Cc]lassical|[Ss]implified|[Tt]raditional|translat(?:e|es|ed|ion)|into|from|"
+    r"(?:dialect|speaker|grammar|vocabulary|translation|form)s? of)\s+"
     r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
     r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
     r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"
@@ -122,7 +126,11 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     """
     said = text[start:end]
     before, after = text[max(0, start - 60) : start], text[end : end + 80]
-    if _joined(before, after) or (token in _CONTINENTS and _PART_OF.search(before)):
+    if (
+        _joined(before, after)
+        or (token in _CONTINENTS and _PART_OF.search(before))
+        or (token == "american" and _SECOND.search(before)
+    ):
         return "compound"
     if re.search(r"[/_@=#\\.:][\w-]*$", before.rsplit(" ", 1)[-1]) and not re.search(r"[.:=]$", before):
         return "address"

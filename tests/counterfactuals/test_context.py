@@ -175,6 +175,9 @@ def test_a_section_of_a_page_is_an_address():
     [
         ("the latin american painters", "american", "compound"),
         ("a south african nurse", "african", "compound"),
+        ("some polish american nurse", "american", "compound"),
+        ("the southern dialects of Japanese", "Japanese", "language"),
+        ("I guess that's probably lesbian.", "lesbian", "insult"),
         ("The Society of American Gardeners met", "American", "name"),
         ("see Talk:Letters of a Jew", "Jew", "address"),
         ("an old, old tale", "old", "no person"),
@@ -193,3 +196,5 @@ def test_beside_them_people_are_still_people():
     assert reason("a society of American gardeners", "American") == ""
     assert reason("those teenage racists", "teenage") == ""
     assert reason("the american painters", "american") == ""
+    assert reason("these foolish american painters", "american") == ""
+    assert reason("these american painters", "american") == ""
