@@ -129,7 +129,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     if (
         _joined(before, after)
         or (token in _CONTINENTS and _PART_OF.search(before))
-        or (token == "american" and _SECOND.search(before)
+        or (token == "american" and _SECOND.search(before))
     ):
         return "compound"
     if re.search(r"[/_@=#\\.:][\w-]*$", before.rsplit(" ", 1)[-1]) and not re.search(r"[.:=]$", before):
