@@ -25,7 +25,7 @@ def mean_network(networks: Sequence[nn.Module]) -> nn.Sequential:
         if i == 0:
             weight = torch.cat(weights)
         elif i < depth - 1:
-            weight = torch.block_diag(*weights)
+            weight = torch.block_diag(*weights)  # type: ignore[no-untyped-call]
         else:
             weight = torch.cat(weights, dim=1) / len(each)
         bias = torch.cat(biases) if i < depth - 1 else torch.stack(biases).mean(dim=0)
@@ -33,9 +33,9 @@ def mean_network(networks: Sequence[nn.Module]) -> nn.Sequential:
     return nn.Sequential(*joint[:-1]).eval()
 
 
-def on_other_features(network: nn.Sequential, m: Tensor) -> nn.Sequential:
+def on_other_features(network: nn.Module, m: Tensor) -> nn.Sequential:
     """The network of x that is `network` of x @ m, of the same layers: m goes into the first."""
-    first, *rest = network
+    first, *rest = network.children()
     assert isinstance(first, nn.Linear)
     weight = (first.weight.detach().to(m) @ m.T).to(first.weight)
     return nn.Sequential(_linear(weight, first.bias.detach()), *rest)
