@@ -78,7 +78,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     look consistent by flagging everybody.
 
     Fitted: `classes_`, `pipeline_` (features and network, for `audit` and `certify`), `fair_metric_`, `calibration_`,
-    `threshold_`, `choice_` (a row for every rho tried), `blind_` (texts whose versions the encoder cannot tell apart),
+    `threshold_`, `choice_` (a row for every rho tried and, where there is a mean, one for it with the mean of theirs),
+    `blind_` (texts whose versions the encoder cannot tell apart),
     `levels_` (what gives sensitive attributes away), `chosen_because_` (what the rule had to say, mostly nothing).
     """
 
