@@ -143,8 +143,10 @@ def main() -> None:
     comments = jigsaw_toxicity(SHARED / "toxicity" / "comments.csv", text="text")
     found = TokenSwap(TOKENS).mentioned(comments.texts)
     if given.quick:
-        rows = [i for i, text in enumerate(comments.texts) if found[i] and len(text) < 200][:16]
-        rows += [i for i, text in enumerate(comments.texts) if not found[i] and len(text) < 90][:QUICK_COMMENTS]
+        rows = []
+        for label in (0, 1):
+            mine = [i for i, text in enumerate(comments.texts) if comments.y[i] == label and len(text) < 90]
+            rows += [i for i in mine if found[i]][:8] + [i for i in mine if not found[i]][: QUICK_COMMENTS // 2]
         comments = Comments([comments.texts[i] for i in rows], comments.y[rows], comments.groups.iloc[rows])
         found = [found[i] for i in rows]
     runs = Runs(given.out / f"{NAME}{'_quick' if given.quick else '_runs'}.csv")
