@@ -28,7 +28,31 @@ _WHO = r"(?:i|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|m
 _HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 _PREDICATE = re.compile(rf"(?:\b{_WHO}\s*{_BE}|\bim|\bur)\s+{_HEDGE}$", re.IGNORECASE)
 _SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{_BE}\s+{_HEDGE}$", re.IGNORECASE)
-_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{_BE}\s+{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
+_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{_BE}\s+(?:[a-z]+ly\s+)?{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
+_PREDICATIVE = re.compile(  # Tom is very, you, make him
+    rf"(?:\b{_BE}|\b(?:i|you|u|y'?all|he|she|they|we|him|them|me|hes|shes|youre|your|turns?|sounds?|looks?|act(?:s|ing)?))"
+    r"\s+(?:(?:not|so|too|very|really|also|both|all|just|only|still|now|being|either|totally|[a-z]+ly)\s+)*$",
+    re.IGNORECASE,
+)
+_SHARED = re.compile(  # "Indian[ and Pakistani] villages": what follows is said of both
+    r"(?:\s*,\s*[a-z]{3,}(?:an|ish|ese|ic|ch|ek|i))*,?\s+(?:and|or)\s+[a-z]{2,}(?:an|ish|ese|ic|ch|ek|i)(?=\s+\w)",
+    re.IGNORECASE,
+)
+_CONTINENTS = frozenset(["african", "american", "asian", "european", "indian"])
+_PART_OF = re.compile(
+    r"\b(?:latin|native|(?:south|north)(?:east|west)?|east|west|central|sub-saharan)\s+$", re.IGNORECASE
+)
+_SECOND = re.compile(  # chinese american
+    r"\b(?:(?:brit|ir|pol|swed|dan|finn|turk|scott|span)ish|\w{3,}ese|\w{2,}(?:i|re|le)an)\s+$", re.IGNORECASE
+)
+_BODY = re.compile(  # Federation of American Scientists
+    r"\b(?:Federation|Association|Society|Institute|Council|Union|Academy|Conference|League|Board|Bureau|Alliance|Congress|"
+    r"Department|Ministry|Committee|Foundation|Museum|Journal|History|Church|Organi[sz]ation) (?:of|for) (?:the )?$"
+)
+_LINKED = re.compile(r"(?:^|\W)(?:Talk|Category|User|File|Image|Template|Portal):(?:\S+ ){0,3}$")  # a page's name
+_OFFICES = frozenset(
+    ["ceo", "cfo", "cto", "mp", "mps", "pm", "vp", "dj", "djs", "md", "gi", "gis", "mc", "phd", "vip", "wag"]
+)
 _PERSONAL = re.compile(r"\b(?:you|us|u)\s+(?:all\s+)?$", re.IGNORECASE)
 _ENDS = re.compile(
     r"\s*(?:$|[.,;:!?)\"”’\n]|(?:and|or|but|because|who|that|when|while|if|in|on|as|like|too|yet|now|so|from)\b)", re.I
@@ -40,16 +64,16 @@ _INSULTED = re.compile(
     re.IGNORECASE,
 )
 _SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
-    r"\b(?:this|your)\s+(?:\w+\s+)?(\w+)\s+(?:is|was|are|were)\s+(?:(?:so|really|just|very|too|totally)\s+)*$",
+    r"\b(?:this|these|those|your|ur|my|our|his|her|their)\s+(?:\w+\s+){0,2}?(\w+)\s+(?:is|was|are|were)\s+(?:(?:so|really|just|very|too|[a-z]+ly)\s+)*$",
     re.IGNORECASE,
 )
 _THINGS = (
     r"(?:blog|site|website|web|internet|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|"
-    r"thing|crap)s?"
+    r"thing|crap|wik\w*)s?"
 )
 _INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
     re.compile(
-        rf"\b{_THINGS}\s+{_BE}\s+(?:(?:so|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$", re.IGNORECASE
+        rf"\b{_THINGS}\s+(?:{_BE}\s+)?(?:(?:so|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$", re.IGNORECASE
     ),
     re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
 )
@@ -61,8 +85,10 @@ _INSULT_FOLLOWS = re.compile(
 SHOUT = 120  # characters on either side that are looked at for repetition
 _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
-    r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|knows?|knew|about|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
-    r"read(?:s|ing)?|writes?|in|[Oo]ld|[Cc]lassical|[Ss]implified|[Tt]raditional|translat(?:e|es|ed|ion)|into|from)\s+"
+    r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|listen(?:s|ed|ing)?(?: to)?|"
+    r"knows?|knew|about|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
+    r"read(?:s|ing)?|writes?|in|[Oo]ld|[Cc]lassical|[Ss]implified|[Tt]raditional|translat(?:e|es|ed|ion)|into|from|"
+    r"(?:dialect|speaker|grammar|vocabulary|translation|form)s? of)\s+"
     r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
     r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
     r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"
@@ -100,11 +126,19 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     """
     said = text[start:end]
     before, after = text[max(0, start - 60) : start], text[end : end + 80]
-    if _joined(before, after):
+    if (
+        _joined(before, after)
+        or (token in _CONTINENTS and _PART_OF.search(before))
+        or (token == "american" and _SECOND.search(before))
+    ):
         return "compound"
     if re.search(r"[/_@=#\\.:][\w-]*$", before.rsplit(" ", 1)[-1]) and not re.search(r"[.:=]$", before):
         return "address"
-    if re.match(r"[/_@=\\]\w|\.\w", after) or (re.search(r"[+&=]\s?$", before) and re.match(r"\s?[+&]", after)):
+    if (
+        _LINKED.search(before)
+        or re.match(r"[/_@=#\\]\w|\.\w", after)
+        or (re.search(r"[+&=]\s?$", before) and re.match(r"\s?[+&]", after))
+    ):
         return "address"
     if _shouted(text, start, end):
         return "repeated"
@@ -118,15 +152,15 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "idiom"
     if token in ("blind", "deaf") and not insults and _SEEN.search(before) and re.match(r"\s*(?:$|[?!.]|or\b)", after):
         return "insult"
-    if _names_thing(before, after, token, plural):
-        return "thing"
-    if token in _LANGUAGES and not plural and _language(before, after):
-        return "language"
     if not insults and said.lower() in _SLURRED and _insult(before, after, plural):
         return "insult"
+    if token in _LANGUAGES and not plural and _language(before, after):
+        return "language"
+    if _names_thing(before, said, after, token, plural):
+        return "thing"
     if not plural and _part_of_a_name(before, said, after):
         return "name"
-    if token in _VAGUE and not (plural and token in _NOUNS) and not _about_somebody(before, after):
+    if token in _VAGUE and not (plural and token in _NOUNS) and not _about_somebody(before, after, token):
         return "" if token in ("male", "female") and _stands_alone(before, after) else "no person"
     return ""
 
@@ -155,6 +189,13 @@ def _listed_people(word: str) -> bool:
 
 def _shouted(text: str, start: int, end: int) -> bool:
     """A few words over and over, "is gay is gay is gay": nobody is spoken of."""
+    said = re.escape(text[start:end])
+    if re.match(rf"\W*\b{said}\W+{said}\b", text[end:], re.I) or re.search(
+        rf"\b{said}\W+{said}\W*$", text[:start], re.I
+    ):
+        return True
+    if re.match(rf"\W*\b{said}\b", text[end:], re.I) and re.search(rf"\b{said}\W*$", text[:start], re.I):
+        return True
     words = re.findall(r"\w+", text[max(0, start - SHOUT) : end + SHOUT].lower())
     return words.count(text[start:end].lower()) >= 4 and 3 * len(set(words)) < len(words)
 
@@ -197,29 +238,48 @@ def _category(name: str) -> frozenset[str]:
     return frozenset(identity_categories()[name]) - {"black", "white"}  # judged by what they describe
 
 
-def _names_thing(before: str, after: str, token: str, plural: bool) -> bool:
-    """Indian restaurant, Buddhist temples, "it's Mexican": where something is from, not who somebody is."""
-    follows = re.match(r"\s+([^\W\d_]+)(?![\w’'-])", after)
-    if plural or token not in _category("origin") | _category("religion"):
+def _names_thing(before: str, said: str, after: str, token: str, plural: bool) -> bool:
+    """Indian restaurant, Buddhist temples, gay bars, "it's Mexican": what something is like, not who somebody is."""
+    if plural or token not in _category("origin") | _category("religion") | _category("orientation"):
         return False
-    if _OF_IT.search(before) and _ENDS.match(after):
+    if _OF_IT.search(before) and _ENDS.match(after) and token not in _category("orientation"):
         return True
+    shared = _SHARED.match(after)
+    rest = after if shared is None else after[shared.end() :]
+    bracket = "" if before[-1:] not in ("(", '"', "“", "‘") else r"[)\"”’]*"  # "Christian" radio
+    follows = re.match(rf"{bracket}\s+([^\W\d_]+)(?![\w’'-])", rest)
     if follows is None:
         return False
     word = follows[1].lower()
+    if token in _category("orientation") and _PREDICATIVE.search(before):
+        return False  # Tom is gay lol
     listed = {word, word.removesuffix("s"), word.removesuffix("es"), re.sub("ies$", "y", word)}
     if not listed.isdisjoint(words_of("things")):
         return True
-    if token not in _category("origin") or not follows[1].islower():
+    if follows[1].isupper() and not said.isupper() and len(word) > 1:
+        return word not in _OFFICES  # Japanese SVG, an American CEO
+    if not (follows[1].islower() or said.isupper()):
         return False
-    # Nearly everything has an origin (Canadian maple syrup), so there an unknown word is a thing rather than somebody.
-    more = re.match(r"(?:\s+([^\W\d_]+))?(?:\s+([^\W\d_]+))?", after[follows.end() :])
-    assert more is not None  # both words are optional
-    following = [word, *(each.lower() for each in more.groups() if each is not None)]
-    if any(names_people(each) or _identity_word(each) for each in following):
+    # Nearly everything has an origin (Canadian maple syrup), so an unknown word is a thing rather than somebody.
+    phrase = _phrase(rest[follows.start(1) :])
+    if not phrase or any(_identity_word(w) or _says_somebody(phrase, i) for i, w in enumerate(phrase)):
         return False
-    known = words_of("of_people") | words_of("not_after_possessive") | words_of("verbs")
-    return word not in known and re.search(r"(?:ed|ing|ly)$", word) is None
+    known = words_of("of_people") | words_of("verbs")
+    return word not in known and re.search(r"(?:ed|ing|....ly)$", word) is None
+
+
+def _says_somebody(words: list[str], at: int) -> bool:
+    """Whether the word names people and is not said of a thing: "young editors", not "teenage racist blogs"."""
+    following = words[at + 1].lower() if at + 1 < len(words) else ""
+    return names_people(words[at]) and following.removesuffix("s") not in words_of("things")
+
+
+def _phrase(text: str) -> list[str]:
+    """The first words up to three, in small letters, as far as they belong together: "sex with men" is "sex"."""
+    found = re.match(r"([^\W\d_]+)(?:\s+([^\W\d_]+))?(?:\s+([^\W\d_]+))?", text)
+    words = [] if found is None else [each.lower() for each in found.groups() if each is not None]
+    ends = (i for i, word in enumerate(words) if word in words_of("not_after_possessive"))
+    return words[: next(ends, len(words))]
 
 
 def _language(before: str, after: str) -> bool:
@@ -227,12 +287,16 @@ def _language(before: str, after: str) -> bool:
     follows = _WORD.match(after)
     if follows is not None and names_people(follows[1]):
         return False
+    if re.search(r"\bthe $", before, re.I) and re.match(r"\s+(?:is|was|means|says|reads|where it)\b", after):
+        return True  # people would be many: the Chinese are
     if (
         re.match(r"\s+(?:is|was|has)\b", after)
         and re.search(r"\b(?:an?|the|every|this|that)\s+(?:\w+\s+)?$", before, re.I) is None
     ):
         return re.search(r"\b(?:he|she|who|wife|husband|father|mother)\s+(?:\w+\s+)?$", before, re.I) is None
-    ends = _ENDS.match(after) or re.match(r"\s+(?:at|every|for|with|well|fluently|from|to|very|quite|badly)\b", after)
+    ends = _ENDS.match(after) or re.match(
+        r"\s+(?:\(|(?:at|every|for|with|well|fluently|from|to|very|quite|badly)\b)", after
+    )
     return _SPOKEN.search(before) is not None and ends is not None
 
 
@@ -252,7 +316,9 @@ def _insult(before: str, after: str, plural: bool) -> bool:
     if follows_thing is not None and re.search(r"\b(?:some|this|that|your|ur|stupid)\s+$", before, re.IGNORECASE):
         return True
     thing = _SAID_OF.search(before)
-    return _INSULTED.search(before) is not None or (thing is not None and not names_people(thing[1]))
+    return _INSULTED.search(before) is not None or (
+        thing is not None and not names_people(thing[1]) and thing[1].lower() not in words_of("not_after_possessive")
+    )
 
 
 def _part_of_a_name(before: str, said: str, after: str) -> bool:
@@ -260,6 +326,8 @@ def _part_of_a_name(before: str, said: str, after: str) -> bool:
     if not said[:1].isupper() or (len(said) > 1 and said.isupper()):
         return False
     following = re.match(r" ([A-ZÀ-Þ][\w’']*)", after)
+    if (following is not None and _BODY.search(before)) or re.search(r"\b(?:bin|ibn|van|von|der|del|da) $", before):
+        return True
     if following is not None and not _listed_people(following[1]) and not _another_identity(following[1]):
         return not following[1].isupper() or len(following[1]) < 2
     leading = re.search(r"([.!?:\n]|^)?\s?([A-ZÀ-Þ][\w’'.]*) $", before)
@@ -287,17 +355,17 @@ def _common(word: str) -> bool:
     )
 
 
-def _about_somebody(before: str, after: str) -> bool:
+def _about_somebody(before: str, after: str, token: str) -> bool:
     """Something says that the word describes a person: what follows, what it is said of, or who is addressed."""
     words: list[str] = []
-    rest = after
+    rest = after = re.sub(rf"^(?:\s*,\s*{token}\b)+", "", after, flags=re.IGNORECASE)  # an old, old man
     while len(words) < 3 and (found := _WORD.match(rest)) is not None:
         words.append(found[1])
         rest = rest[found.end() :]
         if re.match(r"[.;:!?\n]", rest) or (rest.startswith(",") and len(words) > 1):
             break
     for i, word in enumerate(words):
-        if names_people(word) or (i == 0 and _identity_word(word)):
+        if _says_somebody(words, i) or (i == 0 and _identity_word(word)):
             return True
         if i == 0 and word.lower() in words_of("not_after_possessive") and word.lower() not in ("and", "or"):
             break
@@ -322,7 +390,7 @@ def _about_somebody(before: str, after: str) -> bool:
 
 @cache
 def _identities() -> frozenset[str]:
-    return frozenset(word for token in word_list("identity_tokens") for word in token.split())
+    return frozenset(token for token in word_list("identity_tokens") if " " not in token)
 
 
 def _identity_word(word: str) -> bool:

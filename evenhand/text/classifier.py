@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
@@ -21,20 +23,26 @@ from evenhand.estimators.inputs import named
 from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.gradient import GradientSearch
+from evenhand.text.averaged import mean_network, on_other_features
 from evenhand.text.calibration import Calibration
 from evenhand.text.directions import main_directions
 from evenhand.text.features import Encoder, TextFeatures, without_blind
 from evenhand.text.frames import FrameFeatures, as_frame
 from evenhand.text.levels import Levels, learn_levels
 from evenhand.text.shrink import Shrinkage
-from evenhand.text.validation import best_fpr, between, choose, one_against_rest, split, weights
+from evenhand.text.validation import best_fpr, between, choose, one_against_rest, passes, split, weights
+from evenhand.text.worst_version import WorstVersionClassifier
 from evenhand.variations import Variations
 
 __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-EVERY = 4  # worst cases are looked for of each fourth text of a batch
+ALONG, AMONG = (0.06,), (20.0, 32.0)  # of SenSeI with `about`: along directions, and among versions
+RATE, RATE_OF_VERSIONS = 1e-3, 3e-3  # so large a weight slows the training
+SHARPER = 10.0  # times the shrinkage among versions: where no gradient is followed, less of who is spoken of is needed
+MOST_ROWS = 5000  # whose versions are looked among
+EVERY = 4  # worst cases along directions are looked for of each fourth text of a batch
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,17 +64,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `max_accuracy_loss` of the plain model's; the smallest of these where a class has fewer than 20 validation
         texts. If none does, the one that loses least, but never more than .05, or .1 where few texts validate: then
         the plain model is kept (`rho_` is 0) and a warning says so.
-    eps: the mean fair distance that the search may use beyond the learned directions, in squared standard deviations;
-        it covers tokens that are not in the list. k: the number of directions.
+    With `about`, SenSeI trains one network whose worst cases are searched along the k main directions in which versions
+        differ, and beyond them (eps: the mean fair distance that it may use there, in squared standard deviations),
+        and two whose worst case is one of the versions, of texts and of `about`, with much larger weights. The mean of
+        the three, which is one network, is taken before any of them if it keeps within `max_accuracy_loss`; so is the
+        mean of CLP's. Without `about`, or where rho is given, there is only the search along directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do
-        (`Shrinkage`); 0 for not at all.
+        (`Shrinkage`), ten times as much among versions; 0 for not at all.
+    lr: the rate of the training; None for .001, or .003 where SenSeI looks among versions.
     validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
     The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
     at the threshold of its best balanced accuracy (or, the same there, half-way to the next text below): a model cannot
     look consistent by flagging everybody.
 
     Fitted: `classes_`, `pipeline_` (features and network, for `audit` and `certify`), `fair_metric_`, `calibration_`,
-    `threshold_`, `choice_` (a row for every rho tried), `blind_` (texts whose versions the encoder cannot tell apart),
+    `threshold_`, `choice_` (a row for every rho tried and, where there is a mean, one for it with the mean of theirs),
+    `blind_` (texts whose versions the encoder cannot tell apart),
     `levels_` (what gives sensitive attributes away), `chosen_because_` (what the rule had to say, mostly nothing).
     """
 
@@ -86,7 +99,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
-        lr: float = 1e-3,
+        lr: float | None = None,
         max_accuracy_loss: float = 0.005,
         validation_fraction: float = 0.2,
         random_state: int = 0,
@@ -136,21 +149,27 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         valid = [versions.select(held), *(levels.versions(scaled[held]) for levels in self.levels_)]
         self.plain_ = self._judge(plain, scaled[held], codes[held], valid)
         about = self._about(given)
+        every = [versions.select(fit), *about, *(levels.versions(scaled[fit]) for levels in self.levels_)]
+        among = bool(about) and self.method in ("sensei", "clp")  # versions say enough by themselves
+        strength = self.shrink / (1 + len(about))
         if self.method != "plain":
-            every = [versions.select(fit), *(levels.versions(scaled[fit]) for levels in self.levels_), *about]
-            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], self.shrink / (1 + len(about)))
+            self.features_.shrinkage_ = Shrinkage.learned(every, scaled[fit], strength)
         shrunk = self.features_.shrinkage_
-        x, seen = shrunk(scaled), _with(shrunk, versions.select(fit))
+        x, (seen, *others) = shrunk(scaled), [_with(shrunk, some) for some in every]
         valid = [_with(shrunk, some) for some in valid]
         train = self._with_mentions(x[fit], codes[fit])
-        self.fair_metric_ = self._metric([seen, *(_with(shrunk, some) for some in about)])
-        rhos = weights(RHOS[self.method], len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
-        tried: list[tuple[dict[str, float], Any]] = []
-        for rho in rhos:
-            net = plain if self.method == "plain" else self._fitted(rho, train, seen, x[fit])
-            tried.append(({"rho": rho, **self._judge(net, x[held], codes[held], valid)}, net))
-        self.choice_ = [row for row, _ in tried]
-        self._take(tried, plain, codes[held], sum(map(len, valid)))
+        self.fair_metric_ = self._metric([seen, *others[: len(about)]])
+        both = among and self.method == "sensei" and self.rho == "auto"
+        rhos = self._weights(ALONG if both else RHOS[self.method])
+        nets = [plain] if self.method == "plain" else [self._fitted(rho, train, seen, x[fit]) for rho in rhos]
+        if both:
+            sharper = Shrinkage.learned(every, scaled[fit], SHARPER * strength)
+            nets += self._among([seen, *others], train, shrunk.to(sharper).astype(np.float32))
+        mean = among and len(nets) > 1
+        nets += [_mean(nets)] if mean else []
+        judged = [self._judge(net, x[held], codes[held], valid) for net in nets]
+        self.choice_ = [{"rho": getattr(net, "rho", 0.0), **found} for net, found in zip(nets, judged)]
+        self._take(nets, mean, plain, codes[held], sum(map(len, valid)))
         self._calibrate(self.features_.shrinkage_(scaled[held]), codes[held])
         return self
 
@@ -179,19 +198,24 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")
 
-    def _take(self, tried: list[tuple[dict[str, float], Any]], plain: Any, codes: NDArray[Any], compared: int) -> None:
-        """One of the networks that were tried, by the rule; a warning where it is none of them."""
-        taken: int | None = 0
+    def _take(self, nets: list[Any], mean: bool, plain: Any, codes: NDArray[Any], compared: int) -> None:
+        """Of the networks that were tried their mean (the last), or one by the rule; or none, and a warning."""
+        taken: int | None = len(nets) - 1
         self.chosen_because_ = ""
         if self.method != "plain" and self.rho == "auto":
-            rows = [row for row, _ in tried]
-            taken, self.chosen_because_ = choose(rows, self.plain_, self.max_accuracy_loss, codes, compared)
+            last, rule = self.choice_[-1], (self.plain_, self.max_accuracy_loss, codes)
+            if not (mean and passes(last, *rule)):
+                single = self.choice_[:-1] if mean else self.choice_
+                taken, self.chosen_because_ = choose(single, *rule, compared)
         if taken is None:
             warnings.warn(self.chosen_because_, stacklevel=3)
             self.rho_, self.net_ = 0.0, plain
             self.features_.shrinkage_ = Shrinkage.none(self.features_.n_features_out_)
         else:
-            self.rho_, self.net_ = tried[taken][0]["rho"], tried[taken][1]
+            self.rho_, self.net_ = self.choice_[taken]["rho"], nets[taken]
+
+    def _weights(self, two: tuple[float, ...]) -> tuple[float, ...]:
+        return weights(two, len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
 
     def _check(self, texts: list[str], labels: NDArray[Any], attributes: dict[str, Any]) -> None:
         if self.method not in RHOS:
@@ -265,15 +289,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return FairMetric.euclidean(self.features_.n_features_out_)
         return FairMetric(np.concatenate(parts, axis=1))
 
-    def _net(self, method: str, rho: float) -> Any:
-        common: dict[str, Any] = {
+    def _training(self) -> dict[str, Any]:
+        return {
             "hidden": self.hidden,
             "steps": self.steps,
             "batch_size": self.batch_size,
-            "lr": self.lr,
+            "lr": RATE if self.lr is None else self.lr,
             "random_state": self.random_state,
             "progress": self.progress,
         }
+
+    def _net(self, method: str, rho: float) -> Any:
+        common = self._training()
         search = GradientSearch(subspace_step=0.5, subspace_steps=3, full_steps=int(self.eps > 0))
         if method == "sensei":
             return SenSeIClassifier(
@@ -282,6 +309,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if method == "sensr":
             return SenSRClassifier(self.fair_metric_, eps=0.0, bounds=None, search=search, **common)
         return CLPClassifier(rho=rho, **common) if method == "clp" else ERMClassifier(**common)
+
+    def _among(
+        self, versions: list[Variations], train: tuple[NDArray[Any], NDArray[Any]], m: NDArray[np.float32]
+    ) -> list[Any]:
+        """SenSeI whose worst case is one of the versions: trained on features @ m, then networks of the features."""
+        kinds = tuple(some.values[:MOST_ROWS] @ m for some in versions if len(some))
+        training = self._training() | {"lr": RATE_OF_VERSIONS if self.lr is None else self.lr}
+        nets = [WorstVersionClassifier(kinds, rho=rho, **training) for rho in self._weights(AMONG)]
+        for net in nets:
+            net.fit(train[0] @ m, train[1])
+            net.module_ = on_other_features(net.module_, torch.from_numpy(m))
+        return nets
 
     def _fitted(self, rho: float, train: tuple[NDArray[Any], NDArray[Any]], seen: Variations, x: NDArray[Any]) -> Any:
         net = self._net(self.method, rho)
@@ -329,6 +368,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _logits(self, x: NDArray[Any]) -> NDArray[np.float64]:
         return cast(NDArray[np.float64], self.net_._outputs(x))
+
+
+def _mean(nets: list[Any]) -> Any:
+    """The mean of the networks as one network; its rho is the mean of theirs."""
+    mean = copy.copy(nets[0])
+    mean.rho = float(f"{np.mean([net.rho for net in nets]):.3g}")
+    mean.module_ = mean_network([net.module_ for net in nets])
+    return mean
 
 
 def _with(f: Callable[[NDArray[Any]], NDArray[Any]], versions: Variations) -> Variations:

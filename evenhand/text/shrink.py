@@ -56,3 +56,8 @@ class Shrinkage:
         if len(self.factors) == 0:
             return np.asarray(x, dtype=np.float32)
         return np.asarray(x + ((x @ self.directions) * (self.factors - 1)) @ self.directions.T, dtype=np.float32)
+
+    def to(self, other: Shrinkage) -> NDArray[np.float64]:
+        """The matrix M (d, d) with self(x) @ M = other(x): a network on other's features is one on these."""
+        d = len(self.directions)
+        return np.linalg.solve(self(np.eye(d)).astype(np.float64), other(np.eye(d)).astype(np.float64))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand.error_rates import auc
 
-__all__ = ["best_fpr", "between", "choose", "one_against_rest", "split", "weights"]
+__all__ = ["best_fpr", "between", "choose", "one_against_rest", "passes", "split", "weights"]
 
 Codes = NDArray[np.intp]
 FEW = 20  # validation texts of a class below which a small loss cannot be told from chance
@@ -79,7 +79,7 @@ def choose(
         )
 
     def loss(row: Mapping[str, float]) -> float:
-        return max(plain["skill"] - row["skill"], plain["auc"] - row["auc"])
+        return _lost(row, plain)
 
     allowed = [i for i, row in enumerate(tried) if loss(row) <= tolerance]
     if allowed:
@@ -96,6 +96,16 @@ def choose(
     if loss(tried[least]) <= max(MOST, tolerance, min(chance, FAR)):
         return least, f"{lost}; the one that loses least was taken ({loss(tried[least]):.3g})"
     return None, f"{lost}, the least {loss(tried[least]):.3g}; the plain model is kept. Give rho to have a fair one"
+
+
+def passes(row: Mapping[str, float], plain: Mapping[str, float], tolerance: float, codes: Codes) -> bool:
+    """Whether a model keeps within the tolerance, is no less consistent than the plain one, and enough texts say so."""
+    enough = int(np.bincount(codes).min()) >= FEW
+    return enough and _lost(row, plain) <= tolerance and row["ctf"] <= plain["ctf"]
+
+
+def _lost(row: Mapping[str, float], plain: Mapping[str, float]) -> float:
+    return max(plain["skill"] - row["skill"], plain["auc"] - row["auc"])
 
 
 def one_against_rest(codes: Codes, scores: NDArray[np.float64]) -> float:

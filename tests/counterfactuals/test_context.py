@@ -49,7 +49,7 @@ def test_an_insult_to_a_thing():
     assert reason("you police some gay website", "gay") == "insult"
     assert reason("how gay men live", "gay") == ""
     assert reason("the singer is gay", "gay") == ""
-    assert reason("a gay website", "gay") == ""
+    assert reason("a gay website", "gay") == "thing"
 
 
 def test_two_origins_with_a_hyphen_between():
@@ -112,7 +112,89 @@ def test_more_languages_and_compounds():
     assert reason("I can read Japanese, too", "Japanese") == "language"
     assert reason("trust in Chinese doctors", "Chinese") == ""
     assert reason("the American Indians of today", "American") == "idiom"
-    assert reason("all over the gay web", "gay") == ""
+    assert reason("all over the gay web", "gay") == "thing"
     assert reason("all over some gay web", "gay") == "insult"
     assert reason("a Jewish dance tune", "Jewish") == "thing"
     assert reason("a Jewish dancer", "Jewish") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [
+        ("the Indian and Pakistani rivers", "Indian"),
+        ("a list of Canadian, Finnish or Polish lakes", "Canadian"),
+        ("The Muslim conquests began", "Muslim"),
+        ("the old (Christian) kingdom fell", "Christian"),
+        ("he sells gay novels", "gay"),
+        ("A BUDDHIST CALENDAR HANGS THERE", "BUDDHIST"),
+        ("the file is a Japanese PDF with notes", "Japanese"),
+        ("lesbian poetry of the century", "lesbian"),
+        ("lesbian jelly fights", "lesbian"),
+        ('he hosts a "Christian" radio hour', "Christian"),
+        ("American and British English differ", "American"),
+        ("a letter by Hans von White", "White"),
+        ("a book on European Romanesque churches", "European"),
+    ],
+)
+def test_what_something_is_like_is_not_who_somebody_is(text, token):
+    assert reason(text, token) in ("thing", "name")
+
+
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [
+        ("the Indian and Pakistani drivers", "Indian"),
+        ("Canadian and Polish citizens", "Canadian"),
+        ("a Muslim baker", "Muslim"),
+        ("my (Christian) aunt came", "Christian"),
+        ("he met gay novelists", "gay"),
+        ("Tom is gay lol", "gay"),
+        ("A BUDDHIST TEACHER LIVES THERE", "BUDDHIST"),
+        ("an American CEO resigned", "American"),
+        ("gay rights matter", "gay"),
+        ("people of Jewish lineage", "Jewish"),
+        ("Muslim and Hindu", "Muslim"),
+    ],
+)
+def test_what_is_said_of_somebody_is_swapped(text, token):
+    assert reason(text, token) == ""
+
+
+def test_a_language_is_one_and_people_are_many():
+    assert reason("I left the Japanese where it is", "Japanese") == "language"
+    assert reason("the Chinese means something else", "Chinese") == "language"
+    assert reason("the Chinese are here", "Chinese") == ""
+
+
+def test_a_section_of_a_page_is_an_address():
+    assert reason("see Old Chinese#Tones there", "Chinese") == "address"
+
+
+@pytest.mark.parametrize(
+    ("text", "token", "why"),
+    [
+        ("the latin american painters", "american", "compound"),
+        ("a south african nurse", "african", "compound"),
+        ("some polish american nurse", "american", "compound"),
+        ("the southern dialects of Japanese", "Japanese", "language"),
+        ("I guess that's probably lesbian.", "lesbian", "insult"),
+        ("The Society of American Gardeners met", "American", "name"),
+        ("see Talk:Letters of a Jew", "Jew", "address"),
+        ("an old, old tale", "old", "no person"),
+        ("those teenage racist blogs", "teenage", "no person"),
+        ("my new phone case is honestly gay", "gay", "insult"),
+        ("the Old Chinese (and later) forms", "Chinese", "language"),
+        ("HE SAID GAY GAY GAY AND LEFT", "GAY", "repeated"),
+    ],
+)
+def test_names_of_bodies_heads_of_phrases_and_shouts(text, token, why):
+    assert reason(text, token) == why
+
+
+def test_beside_them_people_are_still_people():
+    assert reason("an old, old man", "old") == ""
+    assert reason("a society of American gardeners", "American") == ""
+    assert reason("those teenage racists", "teenage") == ""
+    assert reason("the american painters", "american") == ""
+    assert reason("these foolish american painters", "american") == ""
+    assert reason("these american painters", "american") == ""

@@ -221,3 +221,43 @@ def test_the_threshold_lies_between_texts_not_on_one():
     y = [0] * 60 + [1] * 60
     model = TextClassifier(embed, TokenSwap(who), "plain", hidden=(20,), steps=60, lr=3e-3).fit(texts, y)
     assert (model.predict(texts) == y).all()
+
+
+ABOUT = Variations(np.array([["I am a man.", "I am a king.", "I am a nun."]], dtype=object), np.array([0]))
+
+
+def test_with_sentences_about_others_there_are_both_searches_and_their_mean():
+    short = {"hidden": (5,), "steps": 3, "rho": "auto"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone, told, sensr, given = (
+            TextClassifier(embed, TokenSwap(TOKENS), method, about=some, **{**short, **more}).fit(TEXTS, Y)
+            for method, some, more in (
+                ("sensei", None, {}),
+                ("sensei", ABOUT, {}),
+                ("sensr", ABOUT, {}),
+                ("sensei", ABOUT, {"rho": 0.1}),
+            )
+        )
+    assert [row["rho"] for row in alone.choice_] == [0.03, 0.06, 0.1]
+    assert [row["rho"] for row in told.choice_] == [0.06, 20.0, 32.0, 17.4]
+    assert [row["rho"] for row in given.choice_] == [0.1]
+    assert [row["rho"] for row in sensr.choice_] == [0.0]
+
+
+@pytest.mark.parametrize("method", ["sensei", "clp"])
+def test_the_mean_is_taken_if_it_keeps_within_the_tolerance(method):
+    kept, refused = (
+        classifier(method, about=ABOUT, max_accuracy_loss=loss, steps=20).fit(TEXTS, Y) for loss in (1.0, -1.0)
+    )
+    assert kept.net_.module_[0].out_features == 3 * 30
+    assert kept.rho_ == kept.choice_[-1]["rho"]
+    assert refused.net_.module_[0].out_features == 30
+
+
+def test_no_versions_of_the_texts_but_of_sentences():
+    about = Variations(np.array([["I am a man.", "I am a king.", "I am a nun."]], dtype=object), np.array([0]))
+    people = {"sex": np.array(["f", "m"] * 175)}
+    model = TextClassifier(embed, None, about=about, hidden=(5,), steps=3, rho=2.0)
+    model.fit(TEXTS, Y, sensitive_features=people)
+    assert model.rho_ == 2.0

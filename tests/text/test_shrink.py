@@ -28,3 +28,13 @@ def test_without_versions_or_strength_everything_stays():
     none = Variations(np.empty((0, 2, 2), np.float32), np.empty(0, int))
     for shrunk in (Shrinkage.learned([versions], x, 0.0), Shrinkage.learned([none], x, 9.0), Shrinkage.none(2)):
         assert (shrunk(x) == x).all()
+
+
+def test_one_shrinkage_after_another():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 5)).astype(np.float32)
+    versions = Variations(rng.normal(size=(30, 4, 5)) * np.array([3.0, 1.0, 0.1, 0.0, 0.5]), np.arange(30))
+    weak, strong = (Shrinkage.learned([versions], x, strength) for strength in (3.0, 30.0))
+    assert np.allclose(weak(x) @ weak.to(strong), strong(x), atol=1e-5)
+    assert np.allclose(weak.to(weak), np.eye(5), atol=1e-6)
+    assert np.allclose(Shrinkage.none(5).to(strong), strong(np.eye(5)), atol=1e-6)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from evenhand.text.validation import between, choose, one_against_rest, split, weights
+from evenhand.text.validation import between, choose, one_against_rest, passes, split, weights
 
 CODES = np.repeat([0, 1], 100)
 PLAIN = {"skill": 0.9, "auc": 0.9, "ctf": 0.1}
@@ -66,3 +66,12 @@ def test_where_few_texts_validate_the_smallest_weight_that_passes_is_taken():
     assert choose(tried, PLAIN, 0.002, np.repeat([0, 1], [19, 30]), compared=50)[0] == 0
     assert choose(tried, PLAIN, 0.002, np.repeat([0, 1], [20, 30]), compared=50)[0] == 1
     assert choose([row(0.1, 0.8, 0.08), tried[1]], PLAIN, 0.002, np.repeat([0, 1], 19), compared=50)[0] == 1
+
+
+def test_what_passes_keeps_both_skills_and_is_consistent():
+    assert passes(row(1, 0.9, 0.05), PLAIN, 0.002, CODES)
+    assert passes(row(1, 0.899, 0.1), PLAIN, 0.002, CODES)
+    assert not passes(row(1, 0.89, 0.05), PLAIN, 0.002, CODES)
+    assert not passes(row(1, 0.9, 0.05, auc=0.89), PLAIN, 0.002, CODES)
+    assert not passes(row(1, 0.9, 0.2), PLAIN, 0.002, CODES)
+    assert not passes(row(1, 0.9, 0.05), PLAIN, 0.002, np.repeat([0, 1], 19))
