@@ -222,6 +222,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"method is one of {', '.join(RHOS)}; got {self.method!r}")
         if self.swaps is None and self.method != "plain" and (not attributes or self.method == "clp"):
             raise ValueError(f"method {self.method!r} needs swaps, for example TokenSwap(identity_tokens(), sample=8)")
+        if self.about is not None and not isinstance(self.about, Variations):
+            kind = type(self.about).__name__
+            raise ValueError(f"about holds versions, as swaps(sentences) or about_people(tokens) give; got a {kind}")
         for name, values in attributes.items():
             if values.shape != (len(texts),):
                 raise ValueError(f"sensitive feature {name!r} must hold one value for each of the {len(texts)} texts")

@@ -168,6 +168,7 @@ def test_an_exact_certificate_over_the_versions(fitted):
     [
         ({"method": "magic"}, Y, "method is one of"),
         ({"swaps": None}, Y, "needs swaps"),
+        ({"about": ["a cook"]}, Y, "about holds versions, .* got a list"),
         ({}, Y[:5], "one label for each"),
         ({}, np.zeros(350), "one class only"),
         ({"validation_fraction": 1.0}, Y, "validation_fraction"),
