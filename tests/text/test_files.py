@@ -8,6 +8,7 @@ import pytest
 from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_categories
 from evenhand.datasets import templates
 from evenhand.text import TextClassifier, load_text, save_text
+from evenhand.text.averaged import mean_network
 from evenhand.text.files import describe_swaps, read_swaps, text_model_file
 
 COMMENTS = templates(120, seed=0)
@@ -41,6 +42,18 @@ def test_a_saved_model_predicts_the_same_and_the_file_holds_no_cache(model, tmp_
     assert again.swaps(COMMENTS.texts).values.tolist() == model.swaps(COMMENTS.texts).values.tolist()
     assert path.stat().st_size < 20_000
     assert text_model_file(path)
+
+
+def test_the_mean_of_several_networks_is_saved_as_the_one_it_is(model, tmp_path):
+    other = TextClassifier(Small(), model.swaps, hidden=(6, 4), steps=10, k=3, rho=1.0, random_state=1)
+    both = [model.net_.module_, other.fit(COMMENTS.texts, COMMENTS.y).net_.module_]
+    alone = model.predict_proba(COMMENTS.texts)
+    model.net_.module_ = mean_network(both)
+    save_text(model, tmp_path / "mean.text")
+    again = load_text(tmp_path / "mean.text", Small())
+    assert (again.predict_proba(COMMENTS.texts) == model.predict_proba(COMMENTS.texts)).all()
+    assert np.abs(again.predict_proba(COMMENTS.texts) - alone).max() > 1e-6
+    assert [len(again.net_.module_[i].weight) for i in (0, 2, 4)] == [12, 8, 2]
 
 
 def test_another_encoder_is_refused(model, tmp_path):
