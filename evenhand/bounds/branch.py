@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -13,6 +16,7 @@ from evenhand.search.geometry import Cells
 
 NUMBERS = 10_000_000  # largest intermediate array
 WORK = 5_000_000_000  # multiplications for one person; of small networks every cell is done with before that
+SLIGHT = 0.003  # of lam*eps
 DEEPER = 4  # more rounds for a large network: it starts from a coarser grid, and its work is bounded anyway
 
 
@@ -24,9 +28,11 @@ def bracket(
     iterations: int = 20,
     tolerance: float = 0.01,
     chunk: int = 256,
+    paid: float = 0.0,
 ) -> Bracket:
     """Each person on their own: what comes out for a row depends on that row only (and on the multipliers). Of a large
-    network so many cells are worked on as ``WORK`` allows, those with the largest bounds first."""
+    network so many cells are worked on as ``WORK`` allows, those with the largest bounds first. paid: lam*eps, to which
+    a person's bound is added in the end: a small part of it, ``SLIGHT``, is not worth any work."""
     problem = solver.problem
     most = max(2, WORK // (iterations * solver.multiplications))
     large = solver.large and problem.k > 0
@@ -34,7 +40,8 @@ def bracket(
     rounds = rounds + DEEPER if large else rounds
     chunk = min(chunk, max(1, NUMBERS // (solver.size * min(2**rounds, 2 * most))))
     parts = [x[i : i + chunk] for i in range(0, max(len(x), 1), chunk)]
-    return Bracket.join([_bracket(solver, part, first, rounds, iterations, tolerance, most) for part in parts])
+    is_open = partial(_open, tolerance=tolerance, slight=SLIGHT * paid)
+    return Bracket.join([_bracket(solver, part, first, rounds, iterations, is_open, most) for part in parts])
 
 
 def default_cells(problem: Problem) -> list[int]:
@@ -45,7 +52,13 @@ def default_cells(problem: Problem) -> list[int]:
 
 @torch.no_grad()
 def _bracket(
-    solver: Solver, x: Tensor, first: list[int], rounds: int, iterations: int, tolerance: float, most: int
+    solver: Solver,
+    x: Tensor,
+    first: list[int],
+    rounds: int,
+    iterations: int,
+    is_open: Callable[[Tensor, Cells, Tensor], Tensor],
+    most: int,
 ) -> Bracket:
     problem, lam, n = solver.problem, float(solver.m.lam), x.shape[0]
     left = torch.full((n,), most)  # cells of each person that may still be worked on
@@ -56,7 +69,7 @@ def _bracket(
     u = solver.facts.start(solver.m, rows)
     value = solver.value(rows, u)
     for round_ in range(rounds + 1):
-        still = _within_budget(_open(value, rows.cells, lower, tolerance), value, rows.cells, left)
+        still = _within_budget(is_open(value, rows.cells, lower), value, rows.cells, left)
         closed = _largest(closed, value[~still], rows.cells[~still])
         rows, u, value = rows[still], u[still], value[still]
         if len(rows) == 0:
@@ -68,16 +81,16 @@ def _bracket(
         u, value = torch.where((new < value)[:, None], better, u), torch.minimum(new, value)
         if round_ == rounds:
             break
-        still = _open(value, rows.cells, lower, tolerance)
+        still = is_open(value, rows.cells, lower)
         closed = _largest(closed, value[~still], rows.cells[~still])
         rows, u, value = _split(solver, x, rows[still], u[still], value[still])
     closed = _largest(closed, value, rows.cells)
     return Bracket(lower, torch.maximum(closed, lower), witness)
 
 
-def _open(value: Tensor, cells: Cells, lower: Tensor, tolerance: float) -> Tensor:
+def _open(value: Tensor, cells: Cells, lower: Tensor, tolerance: float, slight: float) -> Tensor:
     at_hand = lower[cells.person]
-    return value > at_hand + tolerance * at_hand + 1e-12
+    return value > at_hand + tolerance * at_hand + slight + 1e-12
 
 
 def _within_budget(still: Tensor, value: Tensor, cells: Cells, left: Tensor) -> Tensor:

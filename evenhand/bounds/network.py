@@ -63,6 +63,7 @@ class NetworkBound:
     ceiling: float  # of d_Y, so that it bounds r_lam at every lam
     confident: tuple[float, float]
     rounds: int
+    eps: float
     dual: Solver | None
     local: Local | None
     most: int | None = None  # pieces that the local bound may make for a person, if fewer than usual
@@ -84,7 +85,7 @@ class NetworkBound:
         lower, witness = torch.zeros(len(x), dtype=torch.float64), x.clone()
         upper = torch.full((len(x),), self.largest, dtype=torch.float64)
         if self.dual is not None:
-            found = bracket(self.dual, rows, rounds=self.rounds)
+            found = bracket(self.dual, rows, rounds=self.rounds, paid=self.lam / square * self.eps)
             lower, witness = found.lower * square, self.problem.box.round(found.witness * self.normal.unit)
             upper = torch.minimum(upper, found.upper * square)
         if self.local is not None:
@@ -178,6 +179,7 @@ def bound_network(
         ranges.ceiling * square,
         (confident[0] * square, confident[1] * square),
         rounds,
+        eps,
         chosen.dual,
         local if chosen.local else None,
         chooser.most,
@@ -294,7 +296,7 @@ class _Chooser:
             lam, few = float(solver.m.lam), self.x[:TRIED]
             if lam * self.eps > self.least:
                 break
-            by_dual = bracket(solver, few, rounds=3).upper
+            by_dual = bracket(solver, few, rounds=3, paid=lam * self.eps).upper
             alone = self._add(lam, by_dual, solver, False)
             if pieces is not None and alone < 2 * self.least:
                 both = torch.minimum(by_dual, pieces.upper(few, lam, self.reached(lam)[:TRIED], self.most)[0])
@@ -312,7 +314,7 @@ class _Chooser:
         rest, reached = more[len(best.upper) :], self.reached(best.lam)[len(best.upper) : len(more)]
         upper = torch.cat([best.upper, local.upper(rest, best.lam, reached, self.most)[0]])
         if best.dual is not None:
-            upper[len(best.upper) :].clamp_(max=bracket(best.dual, rest, rounds=3).upper)
+            upper[len(best.upper) :].clamp_(max=bracket(best.dual, rest, rounds=3, paid=best.lam * self.eps).upper)
         others = [trial for trial in self.trials if not trial.local]
         self.trials = [replace(best, objective=self._objective(best.lam, upper), upper=upper), *others]
         for i in range(1, MOST_STEPS):

@@ -218,9 +218,20 @@ class Facts:
     def project(self, w: Tensor, rows: Rows) -> Tensor:
         """The nearest point of C, row by row."""
         r = rows.r[:, self.problem.free]
-        zeta = r @ self.problem.basis
+        return self._with(self.problem.free_box.project(w[:, self.parts[0]] + r) - r, w, rows)
+
+    def carried(self, w: Tensor, rows: Rows, lift: Tensor) -> tuple[Tensor, Tensor]:
+        """A point of C, about the nearest, and what the next call carries on (see ``Box.carried``): what a step needs
+        that ends in no statement. The exact point costs thirty times as much where free moves leave the box."""
+        r = rows.r[:, self.problem.free]
+        inside, lift = self.problem.free_box.carried(w[:, self.parts[0]] + r, lift)
+        return self._with(inside - r, w, rows), lift
+
+    def _with(self, delta: Tensor, w: Tensor, rows: Rows) -> Tensor:
+        """The nearest point of C whose x' = r + delta is given."""
+        zeta = rows.r[:, self.problem.free] @ self.problem.basis
         low, high = rows.cells.centre - rows.cells.half - zeta, rows.cells.centre + rows.cells.half - zeta
-        out = [self.problem.free_box.project(w[:, self.parts[0]] + r) - r, w[:, self.parts[1]].clamp(low, high)]
+        out = [delta, w[:, self.parts[1]].clamp(low, high)]
         for layer, z in enumerate(rows.z, start=1):
             above, over = w[:, self.parts[2 * layer]], w[:, self.parts[2 * layer + 1]]
             out.append(torch.maximum(above, -z.relu()) if self.relus[layer - 1] else above)

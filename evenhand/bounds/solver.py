@@ -77,16 +77,15 @@ class Solver:
         _, b = linear_part(self.problem, self.m, rows)
         if u is None:
             u = facts.start(self.m, rows)
-        z = facts.project(u / rho, rows)
+        free, box = self.problem.free, self.problem.free_box
+        z, lift = facts.carried(u / rho, rows, box.lifted(rows.r[:, free]))
         for _ in range(iterations):
             v = self.steps.solve(b + facts.transpose(rho * z - u))
             w = 1.6 * facts.apply(v) - 0.6 * z  # over-relaxation
-            z = facts.project(w + u / rho, rows)
+            z, lift = facts.carried(w + u / rho, rows, lift)
             u = u + rho * (w - z)
         x_other = rows.r.clone()
-        x_other[:, self.problem.free] = self.problem.free_box.project(
-            rows.r[:, self.problem.free] + z[:, facts.parts[0]]
-        )
+        x_other[:, free] += z[:, facts.parts[0]]
         return facts.admissible(u), x_other
 
     def value(self, rows: Rows, u: Tensor) -> Tensor:

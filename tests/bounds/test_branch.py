@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bounds.nets import random_layers, random_points, random_problem
-from evenhand.bounds.branch import DEEPER, _within_budget, bracket
+from evenhand.bounds.branch import DEEPER, SLIGHT, _within_budget, bracket
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import start_multipliers
@@ -56,6 +56,30 @@ def test_a_linear_model_on_the_fibre_has_a_closed_form():
     assert (found.upper >= exact - 1e-12).all()
     torch.testing.assert_close(found.upper, exact, rtol=1e-3, atol=0)
     torch.testing.assert_close(found.lower, exact, rtol=1e-3, atol=0)
+
+
+def test_what_is_slight_beside_the_price_is_not_worked_on(monkeypatch):
+    """With lam*eps paid anyway a bound may end so far above what is reached, and never lower than without."""
+    problem = random_problem((4, 10, 2), k=1, seed=6)
+    solver = Solver(problem, tune(problem, random_points(problem, 12, 1), eps=0.05, steps=40).multipliers)
+    x, cells, improve = random_points(problem, 10, 0), [], Solver.improve
+
+    def counted(self, rows, *given):
+        cells.append(len(rows))
+        return improve(self, rows, *given)
+
+    monkeypatch.setattr(Solver, "improve", counted)
+    exact = bracket(solver, x, tolerance=1e-3)
+    work = sum(cells)
+    paid = 20 * float(exact.upper.mean()) / SLIGHT  # twenty times the mean bound is slight
+    cells.clear()
+    assert torch.equal(bracket(solver, x, tolerance=1e-3, paid=1e-9 * paid).upper, exact.upper) and sum(cells) == work
+    cells.clear()
+    coarse = bracket(solver, x, tolerance=1e-3, paid=paid / 1000)
+    assert 0 < sum(cells) < work
+    assert (coarse.upper >= exact.lower).all() and (coarse.upper <= 1.001 * exact.upper + SLIGHT * paid / 1000).all()
+    cells.clear()
+    assert (bracket(solver, x, paid=paid).upper >= exact.lower).all() and not cells  # the first bounds are enough
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])

@@ -5,10 +5,14 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from bounds.nets import random_points, random_problem
+from bounds.nets import random_layers, random_points, random_problem
 from evenhand.bounds.factors import definite
+from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, curvature, linear_part, make_rows, start_multipliers
 from evenhand.bounds.solver import NotPositiveDefinite, Solver, verified_smallest_eigenvalue
+from evenhand.bounds.tuning import tune
+from evenhand.domain import Box
+from evenhand.fair_metrics.metric import FairMetric
 
 
 def test_the_bound_reaches_the_optimum_of_its_quadratic_programme():
@@ -48,6 +52,50 @@ def test_the_bound_reaches_the_optimum_of_its_quadratic_programme():
     )
     assert solved.success
     assert solver.value(rows, u).item() == pytest.approx(float(c0) - solved.fun, rel=1e-6, abs=1e-8)
+
+
+def test_where_free_moves_leave_the_box_the_bound_holds_and_x_other_is_possible():
+    """The steps carry about nearest points along; what they end with is as good as with exact ones, and in Dom."""
+    problem = freed_problem()
+    x = random_points(problem, 6, 0)
+    solver = Solver(problem, tune(problem, random_points(problem, 6, 1), eps=1.0, steps=80).multipliers)
+    rows = make_rows(problem, x, problem.grid(len(x), [2] * problem.k))
+    u, x_other = solver.improve(rows, iterations=200)
+    assert problem.box.contains(x_other).all()
+    assert (x_other - rows.r).abs().amax() > 0.05  # and not where it began
+    start = solver.value(rows, solver.facts.start(solver.m, rows))
+    value = solver.value(rows, u)
+    assert (value < start).double().mean() > 0.9
+    g = torch.Generator().manual_seed(1)
+    for _ in range(20):  # nobody of Dom within the cell does better
+        anybody = problem.box.project(rows.r + 2 * torch.randn(rows.r.shape, generator=g, dtype=torch.float64))
+        off = anybody[:, problem.free] @ problem.basis - rows.cells.centre
+        here = (off.abs() <= rows.cells.half).all(1)
+        assert (problem.gain(rows.x, anybody, float(solver.m.lam)) <= value + 1e-9)[here].all()
+    projected = exactly_projected(solver, rows, 200)
+    torch.testing.assert_close(value, solver.value(rows, projected), rtol=0.02, atol=1e-6)
+
+
+def freed_problem():
+    """Two columns that a free direction carries beyond their ends."""
+    free = torch.tensor([[0.8], [0.5], [0.0], [0.3]], dtype=torch.float64)
+    x = torch.rand(30, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    box = Box(torch.zeros(4), torch.ones(4)).freed(free, x)
+    return Problem(random_layers((4, 6, 2), 3, 1.5), FairMetric(free), box)
+
+
+def exactly_projected(solver, rows, iterations):
+    """ADMM as it is written in books."""
+    facts, rho = solver.facts, solver.rho
+    _, b = linear_part(solver.problem, solver.m, rows)
+    u = facts.start(solver.m, rows)
+    z = facts.project(u / rho, rows)
+    for _ in range(iterations):
+        v = solver.steps.solve(b + facts.transpose(rho * z - u))
+        w = 1.6 * facts.apply(v) - 0.6 * z
+        z = facts.project(w + u / rho, rows)
+        u = u + rho * (w - z)
+    return facts.admissible(u)
 
 
 def test_s_must_be_positive_definite_by_a_margin():
