@@ -17,12 +17,12 @@ from evenhand.search.mode import mode_free
 class SenSeI(Objective):
     """E[loss] + rho * R(h), the paper's training problem.
 
-    every: with every=2, R(h) is estimated on each second row of a batch, in the order of the targets, so that every
+    every: with every=4, R(h) is estimated on each fourth row of a batch, in the order of the targets, so that every
     class counts as it does in the batch. The search is most of the cost of a step, and a part of the rows estimates
     the same mean; every=1 looks at all rows, as the paper does. In eval mode all rows are looked at.
     """
 
-    def __init__(self, regularizer: FairRegularizer, rho: float, loss: Loss | None = None, every: int = 2) -> None:
+    def __init__(self, regularizer: FairRegularizer, rho: float, loss: Loss | None = None, every: int = 4) -> None:
         super().__init__(loss)
         given: Any = every
         if not isinstance(given, Integral) or int(given) < 1:

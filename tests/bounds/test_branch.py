@@ -73,13 +73,16 @@ def test_what_is_slight_beside_the_price_is_not_worked_on(monkeypatch):
     work = sum(cells)
     paid = 20 * float(exact.upper.mean()) / SLIGHT  # twenty times the mean bound is slight
     cells.clear()
-    assert torch.equal(bracket(solver, x, tolerance=1e-3, paid=1e-9 * paid).upper, exact.upper) and sum(cells) == work
+    assert torch.equal(bracket(solver, x, tolerance=1e-3, paid=1e-9 * paid).upper, exact.upper)
+    assert sum(cells) == work
     cells.clear()
     coarse = bracket(solver, x, tolerance=1e-3, paid=paid / 1000)
     assert 0 < sum(cells) < work
-    assert (coarse.upper >= exact.lower).all() and (coarse.upper <= 1.001 * exact.upper + SLIGHT * paid / 1000).all()
+    assert (coarse.upper >= exact.lower).all()
+    assert (coarse.upper <= 1.001 * exact.upper + SLIGHT * paid / 1000).all()
     cells.clear()
-    assert (bracket(solver, x, paid=paid).upper >= exact.lower).all() and not cells  # the first bounds are enough
+    assert (bracket(solver, x, paid=paid).upper >= exact.lower).all()
+    assert not cells
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])

@@ -33,7 +33,7 @@ def speed() -> str:
     peer = f"inFairness {results['settings']['infairness']}"
     lines = [
         "CPU milliseconds of one training step, one thread, side by side (`benchmarks/step.py`): the paper's numbers",
-        "of search steps, on all rows of a batch as inFairness does, and the default search, on each second row and on",
+        "of search steps, on all rows of a batch as inFairness does, and the default search, on each fourth row and on",
         "all of them:",
         "",
         "| | plain step | SenSeI, default | default, all rows | SenSeI, the paper's steps "
