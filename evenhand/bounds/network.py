@@ -40,9 +40,11 @@ FAR = 1.5  # beyond so many times more tuning people are looked at
 TRIED, TRIED_AGAIN = 32, 64  # tuning people on whom a lam is tried, and the chosen one once more; others are cut for
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
 HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
+MUCH_WORSE = 1.5  # times the least so far, which is convex in lam but for what the bound loses
 STEP_DOWN = 1.2
 MEAN_WORK = 0.4  # of the pieces that may be made for one person: so many on average
 GIVEN_UP = 1.25  # times the least objective so far; a little more may be one person's, for whom the next cuts do
+HOPED = 2.0  # times the same: where cutting for other people will not lead below this it ends
 ON, MOST_STEPS = 1.4, 24  # and so on by this factor
 REFINED_SIZE, REFINED = 300, 2  # up to here more lam are tried, in so many rounds
 CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
@@ -275,12 +277,18 @@ class _Chooser:
     def _cut(self, lam: float, work: int, start: Local | None = None) -> Local:
         pieces = None if start is None else start.pieces
         others = slice(TRIED_AGAIN, TRIED_AGAIN + PEOPLE) if len(self.x) >= TRIED_AGAIN + FEW else slice(PEOPLE)
-        return cut(self.problem, self.x[others], self.eps, lam, self.reached(lam)[others], work, pieces, self.progress)
+        known, hoped = self.reached(lam)[others], HOPED * self.least
+        return cut(self.problem, self.x[others], self.eps, lam, known, work, pieces, self.progress, hoped)
 
     def _best_as_it_is(self, local: Local, lowest: float) -> float:
-        """The lam that is best without further cuts."""
-        lams = [lowest * ON**i for i in range(MOST_STEPS)]
-        return min(lams, key=lambda lam: self._objective(lam, local.quick(self.x[:TRIED], lam)))
+        """The lam that is best without further cuts; larger ones are tried until they are much worse."""
+        best, least = lowest, math.inf
+        for lam in (lowest * ON**i for i in range(MOST_STEPS)):
+            value = self._objective(lam, local.quick(self.x[:TRIED], lam))
+            if value > MUCH_WORSE * least:
+                break
+            best, least = (lam, value) if value < least else (best, least)
+        return best
 
     def try_dual(self, dual: Solver | None, local: Local | None) -> Local:
         """The dual alone and with the local bound; where neither is to be had, shells alone."""
