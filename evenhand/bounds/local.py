@@ -15,7 +15,7 @@ from evenhand.bounds.fibre import fibre_of
 from evenhand.bounds.partition import Pieces, by_signs, split, whole
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.refinement import Refinement, Views
-from evenhand.bounds.shells import Shells, radii
+from evenhand.bounds.shells import Shells, kept_numbers, radii
 
 NEAR = 1.2  # shells are trusted as long as they stay within this factor of the innermost ones
 INNERMOST = 2
@@ -32,7 +32,7 @@ USUAL, FIXED = 13_000, 0.25  # multiplications of a network's weights for one pi
 # made, and what a piece takes besides in times of a usual one
 PEOPLE, FEWER = 192, 24  # tuning people whose worst pieces are cut; fewer where signs are split, which takes longer
 FEW = 24  # tuning people on whom shells alone are tried
-REMEMBERED = 8  # groups of people whose shells are kept for the next lam
+REMEMBERED, KEPT = 8, 8_000_000  # groups of people whose shells are kept for the next lam, and numbers for each
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ _KEPT: WeakKeyDictionary[Problem, dict[bytes, Shells]] = WeakKeyDictionary()
 
 def _shells(problem: Problem, x: Tensor) -> Shells:
     """The shells of these people: the last groups asked for are kept, for they are asked for again at other lam."""
-    if not can_be_cut(problem) and fibre_of(problem) is None:
-        return Shells(problem, x)  # wide ones take much room
+    if fibre_of(problem) is None and kept_numbers(problem) * len(x) > KEPT:
+        return Shells(problem, x)
     kept, key = _KEPT.setdefault(problem, {}), x.numpy().tobytes()
     found = kept.pop(key, None) or Shells(problem, x)
     kept[key] = found
