@@ -31,9 +31,9 @@ from torch import Tensor, nn
 
 from evenhand.bounds.layers import affine_layers, forward
 from evenhand.bounds.network import NetworkBound
-from evenhand.bounds.network import _Ranges as Ranges
 from evenhand.bounds.normal import normalised
 from evenhand.bounds.problem import Problem
+from evenhand.bounds.ranges import Ranges
 from evenhand.bounds.readout import readout
 from evenhand.certify.certify import certify
 from evenhand.datasets import adult

@@ -18,6 +18,7 @@ from torch import Tensor
 CHORDS = 6
 FIRST = 20  # steps on the multipliers before the cut is made finer
 AROUND_STEPS = 40
+FAR_ABOVE = 6.0  # times what is enough: a finer cut would hardly ever do, and the piece will be cut further
 AROUND = torch.tensor(
     [-1.5, -1, -0.6, -0.35, -0.2, -0.1, -0.03, 0.03, 0.1, 0.2, 0.35, 0.6, 1, 1.5], dtype=torch.float64
 )
@@ -71,7 +72,8 @@ def worst(sights: Sights, rounds: int = 0) -> tuple[Tensor, Tensor]:
     edges = sights.top[:, None] * torch.arange(CHORDS + 1, dtype=torch.float64) / CHORDS
     b, length = torch.zeros_like(sights.offset), _step_length(sights)
     best, centre, b = _over_intervals(sights, edges, b, length, FIRST)
-    rows = (best > sights.enough).nonzero()[:, 0]
+    far = (sights.enough > 0) & (best > FAR_ABOVE * sights.enough)
+    rows = ((best > sights.enough) & ~far).nonzero()[:, 0]
     if len(rows):
         here = sights[rows]
         around = centre[rows, None] + here.top[:, None] / CHORDS * AROUND

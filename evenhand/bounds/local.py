@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import exp, inf, log
 from weakref import WeakKeyDictionary
 
 import torch
@@ -14,7 +15,7 @@ from evenhand.bounds.fibre import fibre_of
 from evenhand.bounds.partition import Pieces, by_signs, split, whole
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.refinement import Refinement, Views
-from evenhand.bounds.shells import Shells, radii
+from evenhand.bounds.shells import Shells, kept_numbers, radii
 
 NEAR = 1.2  # shells are trusted as long as they stay within this factor of the innermost ones
 INNERMOST = 2
@@ -23,6 +24,7 @@ MOST_COLUMNS, MOST_RELUS = 64, 400
 WORK, WORST = 1000, 16  # pieces that are made of each person's own worst ones, which are also looked at closer
 LEAST_WORK, LARGEST_WORK = 300, 2000  # of a large network fewer are made, of a small one more
 WORK_BY_SIGNS = 1200  # of a network that is cut by signs from the start
+MATTERS = 0.3  # of a person's largest value
 SLACK = 0.02  # of lam * eps
 ENOUGH = 1.01  # times what r_lam is known to be at least: more work would not be worth it
 FIRST_WORK, MOST_WORK = 2000, 80_000  # for the pieces that all people share, fewer of a large network
@@ -30,7 +32,7 @@ USUAL, FIXED = 13_000, 0.25  # multiplications of a network's weights for one pi
 # made, and what a piece takes besides in times of a usual one
 PEOPLE, FEWER = 192, 24  # tuning people whose worst pieces are cut; fewer where signs are split, which takes longer
 FEW = 24  # tuning people on whom shells alone are tried
-REMEMBERED = 8  # groups of people whose shells are kept for the next lam
+REMEMBERED, KEPT = 8, 8_000_000  # groups of people whose shells are kept for the next lam, and numbers for each
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ _KEPT: WeakKeyDictionary[Problem, dict[bytes, Shells]] = WeakKeyDictionary()
 
 def _shells(problem: Problem, x: Tensor) -> Shells:
     """The shells of these people: the last groups asked for are kept, for they are asked for again at other lam."""
-    if not can_be_cut(problem) and fibre_of(problem) is None:
-        return Shells(problem, x)  # wide ones take much room
+    if fibre_of(problem) is None and kept_numbers(problem) * len(x) > KEPT:
+        return Shells(problem, x)
     kept, key = _KEPT.setdefault(problem, {}), x.numpy().tobytes()
     found = kept.pop(key, None) or Shells(problem, x)
     kept[key] = found
@@ -140,10 +142,11 @@ def cut(
     work: int = MOST_WORK,
     start: Pieces | None = None,
     progress: Callable[[str], None] | None = None,
+    hoped: float = inf,
 ) -> Local:
     """Pieces that hold the bound of tuning people down at lam, made with so much work (``Pieces.cost``). reached (n,):
-    what their r_lam is known to be at least; start: pieces to cut further. Ctrl-C ends the cutting; whatever there is
-    by then is sound."""
+    what their r_lam is known to be at least; start: pieces to cut further; hoped: lam*eps + the mean bound of which
+    this should come within reach, else it ends early. Ctrl-C ends the cutting; whatever there is by then is sound."""
     pieces, slack = whole(problem) if start is None else start, SLACK * lam * eps
     few = FEWER if by_signs(problem.layers) else PEOPLE
     x, reached = x[:few], None if reached is None else reached[:few]
@@ -152,6 +155,7 @@ def cut(
     views = _views(problem, x, lam, inner, goal)
     values, spent = views.values(pieces), int(pieces.cost.sum())
     work = int(work / max(1.0, _size(problem)))
+    course: list[tuple[int, float]] = []
     try:
         while spent < work:
             over = (values - goal[:, None]).clamp(min=0)
@@ -160,20 +164,35 @@ def cut(
             now = lam * eps + goal.mean() + over.amax(1).mean()
             if progress is not None:
                 progress(f"{len(pieces)} pieces of Dom, {spent / work:.0%} of the work: {now:.4g} at lam = {lam:.4g}")
-            if count == 0 or over.amax(1).mean() <= 0.05 * now:
+            course.append((spent, float(now)))
+            if count == 0 or over.amax(1).mean() <= 0.05 * now or _in_vain(course, work, hoped):
                 break
             chosen = worth.topk(count).indices
             kept = torch.ones(len(pieces), dtype=torch.bool)
             kept[chosen] = False
             new = split(problem.layers, pieces[chosen])
             found = values[:, chosen][:, new.parent]
-            person, piece = (found > views.enough[:, None]).nonzero(as_tuple=True)
+            # what is far below a person's largest value does not matter yet: it keeps the value of what it was cut from
+            matters = torch.maximum(views.enough, MATTERS * values.amax(1))
+            person, piece = (found > matters[:, None]).nonzero(as_tuple=True)
             found[person, piece] = torch.minimum(found[person, piece], views.pairs(new, person, piece)[0])
             values = torch.cat([values[:, kept], found], 1)
             pieces, spent = Pieces.join([pieces[kept], new]), spent + int(new.cost.sum())
     except KeyboardInterrupt:
         pass
     return Local(problem, pieces, slack)
+
+
+def _in_vain(course: list[tuple[int, float]], work: int, hoped: float) -> bool:
+    """Whether the rest of the work will not bring the bound down to what is hoped for, by a power of the work that is
+    twice what was seen since a third of what has been done: of (work spent, bound) so far."""
+    spent, now = course[-1]
+    earlier = [(then, value) for then, value in course if 0 < 3 * then <= spent]
+    if not earlier or now <= hoped:
+        return False
+    then, value = earlier[-1]
+    power = log(max(value / now, 1.0)) / log(spent / then)
+    return now * exp(2 * power * log(spent / work)) > hoped
 
 
 def affordable(used: Tensor, mean: float) -> int:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from evenhand.bounds.bound import Bracket
 from evenhand.bounds.branch import bracket
-from evenhand.bounds.crown import output_change, output_range
+from evenhand.bounds.crown import output_change
 from evenhand.bounds.factors import LinAlgError, effective_size
 from evenhand.bounds.fibre import fibre_of
 from evenhand.bounds.layers import Layer, forward
@@ -24,15 +24,11 @@ from evenhand.bounds.local import FIRST_WORK, MOST_WORK, PEOPLE, Local, affordab
 from evenhand.bounds.normal import Normal, normalised
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, fits
+from evenhand.bounds.ranges import DUAL_SIZE, Ranges, affordable_steps
+from evenhand.bounds.shells import affordable_shells
 from evenhand.bounds.solver import Solver
-from evenhand.bounds.steepness import steepness
-from evenhand.bounds.tuning import tune, uniform_bound, unpinned
+from evenhand.bounds.tuning import tune
 
-DUAL_SIZE = 3000  # columns and ReLUs: beyond this the quadratic dual takes too long
-EASY_SIZE, FULL_SIZE = 300, 1100  # beyond these it is tuned in fewer steps, which cost as the cube of the size
-FEWEST_STEPS = 20
-RANGE_STEPS, MORE_STEPS = 600, 200  # for the range at the lam that is best for it, and from there on to others
-RANGE_SIZE = 600  # up to here the range is worked out for each lam on its own
 WORTH = 0.99  # a bound is used when it lowers the mean on tuning people below this share of the others'
 CLOSE = 1.05  # times what was reached from below: no other kind of bound is tried then
 CLOSE_WIDE = 2.0  # times R(h) as it is seen from below: the same for a wide network, where the others take long
@@ -40,12 +36,12 @@ FAR = 1.5  # beyond so many times more tuning people are looked at
 TRIED, TRIED_AGAIN = 32, 64  # tuning people on whom a lam is tried, and the chosen one once more; others are cut for
 STEPS_UP = (1.0, 1.05, 1.12, 1.25, 1.4, 1.7, 2.2, 3.0, 4.5)  # times the lam at which R(h) has its minimum from below
 HOPELESS, FEW = 4.0, 4  # times what was reached from below, on so many people: then much larger lam are tried first
+MUCH_WORSE = 1.5  # times the least so far, which is convex in lam but for what the bound loses
 STEP_DOWN = 1.2
 MEAN_WORK = 0.4  # of the pieces that may be made for one person: so many on average
 GIVEN_UP = 1.25  # times the least objective so far; a little more may be one person's, for whom the next cuts do
+HOPED = 2.0  # times the same: where cutting for other people will not lead below this it ends
 ON, MOST_STEPS = 1.4, 24  # and so on by this factor
-REFINED_SIZE, REFINED = 300, 2  # up to here more lam are tried, in so many rounds
-CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence statement
 
 Say = Callable[[str], None]
 
@@ -150,14 +146,16 @@ def bound_network(
     lowest = lam_at_least / square if lam_at_least else None
     chooser = _Chooser(normal, x, eps, lowest, known, progress)
     wide = fibre_of(normal.problem) is not None
-    local = chooser.try_local() if can_be_cut(normal.problem) else (chooser.try_shells() if wide else None)
+    shells = wide or affordable_shells(normal.problem)
+    local = chooser.try_local() if can_be_cut(normal.problem) else (chooser.try_shells() if shells else None)
     dual = None
-    if local is None or not (chooser.tight() if wide else chooser.close()):
+    if local is None or not chooser.done(wide):
         dual = _tuned_dual(normal, x[:tune_rows], eps, steps, start, progress)
         local = chooser.try_dual(dual, local)
-    ranges = _Ranges(normal.problem, eps, steps)
+    ranges = Ranges(normal.problem, eps, steps)
     chooser.look_again(local)
-    chosen = min([*chooser.trials, *ranges.for_all()], key=lambda trial: trial.objective)
+    chooser.try_nobody(ranges)
+    chosen = min(chooser.trials, key=lambda trial: trial.objective)
     values = chosen.upper
     span = math.log(1 / alpha) + 0.5
 
@@ -194,7 +192,7 @@ def _tuned_dual(
     size = len(problem.free) + sum(problem.widths)
     if size > DUAL_SIZE:
         return None
-    steps = _affordable(steps, effective_size(problem))
+    steps = affordable_steps(steps, effective_size(problem))
     try:
         tuned = tune(problem, x, max(eps, 1e-9), steps=steps, progress=progress)
         if start is not None and bool((normal.unit == 1).all()) and len(start.eta) == len(normal.neurons):
@@ -206,11 +204,6 @@ def _tuned_dual(
         return Solver(problem, tuned.multipliers)
     except (ValueError, LinAlgError, KeyboardInterrupt):
         return None  # other bounds exist
-
-
-def _affordable(steps: int, size: int) -> int:
-    """Of so many steps those that a dual of this size is given."""
-    return max(FEWEST_STEPS, int(steps * min(1.0, EASY_SIZE / size) * min(1.0, FULL_SIZE / size) ** 2))
 
 
 @dataclass(frozen=True)
@@ -251,10 +244,17 @@ class _Chooser:
         best = min(self.trials, key=lambda trial: trial.objective)
         return best.objective <= factor * (best.lam * self.eps + float(self.reached(best.lam).mean()))
 
-    def tight(self) -> bool:
+    def tight(self, factor: float) -> bool:
         """Whether what was tried is near R(h) as it is seen from below, at the lam that is best for that."""
         below = math.inf if self.lowest is None else self.lowest * self.eps + float(self.reached(self.lowest).mean())
-        return self.lowest is not None and self.least <= CLOSE_WIDE * below
+        return self.lowest is not None and self.least <= factor * below
+
+    def done(self, wide: bool) -> bool:
+        """Whether no other kind of bound need be tried. Near what was reached at its own lam may be far from R(h), when
+        only a large lam would do; what then helps is another kind of bound, which takes long for wide networks."""
+        if wide:
+            return self.tight(CLOSE_WIDE)
+        return self.close() and (self.lowest is None or self.tight(FAR if can_be_cut(self.problem) else CLOSE))
 
     def try_local(self) -> Local:
         lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
@@ -277,18 +277,23 @@ class _Chooser:
     def _cut(self, lam: float, work: int, start: Local | None = None) -> Local:
         pieces = None if start is None else start.pieces
         others = slice(TRIED_AGAIN, TRIED_AGAIN + PEOPLE) if len(self.x) >= TRIED_AGAIN + FEW else slice(PEOPLE)
-        return cut(self.problem, self.x[others], self.eps, lam, self.reached(lam)[others], work, pieces, self.progress)
+        known, hoped = self.reached(lam)[others], HOPED * self.least
+        return cut(self.problem, self.x[others], self.eps, lam, known, work, pieces, self.progress, hoped)
 
     def _best_as_it_is(self, local: Local, lowest: float) -> float:
-        """The lam that is best without further cuts."""
-        lams = [lowest * ON**i for i in range(MOST_STEPS)]
-        return min(lams, key=lambda lam: self._objective(lam, local.quick(self.x[:TRIED], lam)))
+        """The lam that is best without further cuts; larger ones are tried until they are much worse."""
+        best, least = lowest, math.inf
+        for lam in (lowest * ON**i for i in range(MOST_STEPS)):
+            value = self._objective(lam, local.quick(self.x[:TRIED], lam))
+            if value > MUCH_WORSE * least:
+                break
+            best, least = (lam, value) if value < least else (best, least)
+        return best
 
     def try_dual(self, dual: Solver | None, local: Local | None) -> Local:
         """The dual alone and with the local bound; where neither is to be had, shells alone."""
         pieces = local
         if local is None:
-            # shells alone are slower than the dual and seldom tighter
             local = Local(self.problem, None) if dual is not None else self.try_shells()
         for factor in (1.0, 1.1, 1.4) if dual is not None else ():
             assert dual is not None
@@ -303,6 +308,13 @@ class _Chooser:
                 if self._objective(lam, both) < WORTH * alone:
                     self._add(lam, both, solver, True)
         return local
+
+    def try_nobody(self, ranges: Ranges) -> None:
+        """The bound that looks at nobody."""
+        if ranges.for_all is not None:
+            lam, most = ranges.for_all
+            everybody = torch.tensor([most], dtype=torch.float64)
+            self.trials.append(_Trial(lam, lam * self.eps + most, everybody, None, False))
 
     def look_again(self, local: Local | None) -> None:
         """A few people may decide on the mean who were not among those tried: more of them, and larger lam if the
@@ -363,64 +375,6 @@ class _Chooser:
     def _objective(self, lam: float, upper: Tensor) -> float:
         reached = self.reached(lam)
         return lam * self.eps + float(reached.mean() + (upper - reached[: len(upper)]).mean())
-
-
-class _Ranges:
-    """What r_lam of nobody in Dom exceeds, at a lam."""
-
-    def __init__(self, problem: Problem, eps: float, steps: int) -> None:
-        self.problem, self.eps, self.steps = problem, eps, min(3 * steps, RANGE_STEPS)
-        self.ceiling = output_range(problem)
-        self.joint, self.start, self.hull = self.ceiling, None, unpinned(problem)
-        self.known: dict[float, float] = {}
-        self.tuned: dict[float, Multipliers] = {}
-        self.steep = steepness(self.hull, self.ceiling)
-        size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
-        self.small, self.tiny = size <= RANGE_SIZE, size <= REFINED_SIZE
-        if size <= DUAL_SIZE:
-            steps = self.steps if self.small else _affordable(steps, effective_size(self.hull))
-            try:
-                joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
-                self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
-                self.tuned[float(joint.multipliers.lam)] = joint.multipliers
-                self.known[float(joint.multipliers.lam)] = joint.value - float(joint.multipliers.lam) * max(eps, 1e-9)
-            except (ValueError, LinAlgError, KeyboardInterrupt):
-                pass
-
-    def for_all(self) -> list[_Trial]:
-        """The bound that looks at nobody: lam*eps + sup of r_lam over Dom, at the best lam for that."""
-        if self.start is None:
-            return []
-        lam = float(self.start.lam)
-        everybody = torch.tensor([self.known[lam]], dtype=torch.float64)
-        return [_Trial(lam, lam * self.eps + self.known[lam], everybody, None, False)]
-
-    def prices(self, lowest: float, stated: Callable[[tuple[float, float]], float]) -> list[tuple[float, float]]:
-        """Some (lam, b) with lam >= lowest and r_lam <= b everywhere, more of them about the one that is ``stated``
-        smallest."""
-        lams = [lowest * c for c in CONFIDENT] + [max(lowest, self.steep.best_lam(self.eps))]
-        found = [(lam, self.largest(lam)) for lam in lams]
-        for _ in range(REFINED if self.tiny else 0):
-            found.sort()
-            best = min(range(len(found)), key=lambda i: stated(found[i]))
-            for other in (best - 1, best + 1):
-                if 0 <= other < len(found):
-                    lam = (found[best][0] * found[other][0]) ** 0.5
-                    found.append((lam, self.largest(lam)))
-        return found
-
-    def largest(self, lam: float) -> float:
-        if lam not in self.known:
-            self.known[lam] = self.steep.largest(lam)
-            if self.small and self.tuned:
-                nearest = self.tuned[min(self.tuned, key=lambda at: abs(math.log(at / lam)))]
-                try:
-                    found = uniform_bound(self.hull, 0.0, lam, nearest, steps=min(self.steps, MORE_STEPS))
-                    self.known[lam], self.tuned[lam] = min(found.value, self.known[lam]), found.multipliers
-                except (ValueError, LinAlgError, KeyboardInterrupt):
-                    pass
-            self.known[lam] = min(b for at, b in self.known.items() if at <= lam)  # r_lam falls as lam rises
-        return self.known[lam]
 
 
 def _change_within(problem: Problem, x: Tensor, eps: float, chunk: int = 64) -> tuple[Tensor, Tensor]:

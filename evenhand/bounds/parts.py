@@ -17,7 +17,7 @@ from evenhand.bounds.problem import Problem
 from evenhand.search.geometry import Cells
 
 SHARES = (0.0, 0.3, 0.6, 0.8, 1.0)  # of a functional given to the ball, the rest to Dom: any share is sound
-MULTIPLES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the multiplier that would be best for a ball without a box
+STEPS, TOWARDS = 3, 0.75  # towards the best multiplier of a ball within a box; 0.5 never goes too far, 1 often does
 
 
 class Part(Protocol):
@@ -45,28 +45,30 @@ class SeparablePart:
     outer: Tensor  # (N,), inf for no limit
 
     def upper(self, a: Tensor, price: float = 0.0) -> Tensor:
-        best = self._columns(a, torch.zeros(1, 1, dtype=a.dtype)) - price * self.inner.square()[:, None]
+        apart = price * self.inner.square()[:, None]
+        best = torch.where(a > 0, a * self.high[:, None], a * self.low[:, None]).sum(-1) - apart
         if price > 0:
             for theta in (1.0, 0.5):
-                value = self._columns(a, torch.full((1, 1), theta * price, dtype=a.dtype))
-                best = torch.minimum(best, value - (1 - theta) * price * self.inner.square()[:, None])
+                gained, cost = self._moved(a, torch.full((1, 1), theta * price, dtype=a.dtype))
+                best = torch.minimum(best, gained - theta * price * cost - (1 - theta) * apart)
         if bool(torch.isfinite(self.outer).any()):
             paid = self.weight > 0
-            length = (a[..., paid].square() / self.weight[paid]).sum(-1).sqrt()
+            length = (a[..., paid].square() @ (1 / self.weight[paid])).sqrt()
             radius = self.outer[:, None]
             some = (radius > 0) & torch.isfinite(radius)  # of no length at all where nothing costs anything
-            alone = torch.where(some, length / (2 * radius), torch.zeros_like(radius))
-            for multiple in MULTIPLES:
-                mu = multiple * alone
-                value = self._columns(a, mu) + mu * radius.nan_to_num(posinf=0.0).square()
-                best = torch.minimum(best, value - price * self.inner.square()[:, None])
+            limit = torch.where(some, radius.square(), torch.ones_like(radius))
+            mu = torch.where(some, length / (2 * radius), torch.zeros_like(radius))  # the best without a box
+            for _ in range(STEPS):
+                gained, cost = self._moved(a, mu)
+                best = torch.minimum(best, gained + mu * (limit - cost) - apart)
+                mu = mu * (cost / limit.clamp(min=1e-300)) ** TOWARDS  # less where the box keeps moves short
         return best
 
-    def _columns(self, a: Tensor, charge: Tensor) -> Tensor:
-        """sum over columns of max of a_j t - charge * weight_j t^2 over low_j <= t <= high_j."""
-        curve = charge[..., None] * self.weight
-        move = (a * (0.5 / curve.clamp(min=1e-300))).clamp(self.low[:, None], self.high[:, None])
-        return (move * (a - curve * move)).sum(-1)
+    def _moved(self, a: Tensor, charge: Tensor) -> tuple[Tensor, Tensor]:
+        """a . delta and d_X(delta) of the best delta in the box where d_X is charged for at this rate."""
+        steep = 0.5 / (charge[..., None] * self.weight).clamp(min=1e-300)
+        move = (a * steep).clamp(self.low[:, None], self.high[:, None])
+        return (a * move).sum(-1), move.square_() @ self.weight
 
 
 class BallPart:

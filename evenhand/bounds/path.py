@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 FREE = 1e9  # rate beyond which a column counts as free: its price is less than t^2 over twice that
-ROUNDING = 1e-13
+ROUNDING = 4e-13  # of sums of up to 128 numbers
 START = 1e-150  # the beginning of a path, where columns that cost nothing are at their end already
 
 
@@ -30,13 +30,14 @@ def along_path(a: Tensor, c: Tensor, low: Tensor, high: Tensor, curve: Tensor, a
     moves = ~free & (last > first)
     zero = torch.zeros_like(first)
     first, last, rate = (torch.where(moves, each, zero) for each in (first, last, rate))
-    s = torch.cat([first, last], 1).sort(1).values
-    here = s[:, :-1, None]
-    moving = (first[:, None] <= here) & (here < last[:, None])
-    m = torch.where(moving, rate[:, None], 0.0).sum(-1)  # sums of what is positive keep all their digits
+    s, order = torch.cat([first, last], 1).sort(1)
+    # Columns that still move are those that end later less those that begin later. Columns that are done with do not
+    # enter, and what is to begin has been paid for as far as it is away: rounding stays small beside t and the price.
+    later = torch.cat([-rate, rate], 1).gather(1, order).flip(1).cumsum(1).flip(1)
+    m = later[:, 1:].clamp(min=0)
     value, t, at = _stretches(s, m, t[:, None], price[:, None], apart[:, None])
     best = value.max(1)
-    rounding = ROUNDING * t[:, -1].square()  # of sums with terms above zero, where the price is below t^2
+    rounding = ROUNDING * (t[:, -1].square() + c.square())  # where the price is below t^2
     where = at.gather(1, best.indices[:, None])[:, 0]
     return best.values + rounding, where.clamp(min=START)
 

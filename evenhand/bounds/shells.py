@@ -18,6 +18,8 @@ from evenhand.bounds.problem import Problem
 SHELLS = 32
 CELLS = {1: 4, 2: 3, 3: 3}  # along each of so many free moves
 SMALLEST = 3e-4  # of the largest distance in Dom: the radius of the innermost ball
+MOST = 2_500_000  # numbers of the first layer's functionals on the shells of one person: beyond this they take long
+AGAIN = 10
 NUMBERS = 250_000  # largest intermediate array, few enough for the cache of a processor
 
 
@@ -25,6 +27,20 @@ def radii(problem: Problem) -> Tensor:
     """0 = r_0 < r_1 < ... < r_S, the last at least the largest sqrt(d_X) in Dom: (S + 1,)."""
     grown = torch.logspace(0, 1, SHELLS, base=1 / SMALLEST, dtype=torch.float64) * SMALLEST
     return torch.cat([torch.zeros(1, dtype=torch.float64), problem.reach * grown * (1 + 1e-9)])
+
+
+def affordable_shells(problem: Problem) -> bool:
+    """Whether the shells of hundreds of people are soon looked at."""
+    outputs = problem.layers[-1].bias.shape[0]  # of several a functional each is looked at again for every lam
+    again = AGAIN * outputs * problem.d if outputs > 1 else 0
+    through = sum(layer.weight.numel() for layer in problem.layers[:-1]) + again
+    return 2 * SHELLS * len(problem.grid(1, _cells(problem))) * through <= MOST
+
+
+def kept_numbers(problem: Problem) -> int:
+    """Numbers that the shells of one person keep."""
+    outputs = problem.layers[-1].bias.shape[0]
+    return SHELLS * len(problem.grid(1, _cells(problem))) * 2 * (outputs + 1) * problem.d
 
 
 @torch.no_grad()

@@ -28,6 +28,7 @@ WORTH, PATIENCE = 0.005, 20  # less of a gain than this share in so many steps (
 SLOWEST, SLOWER, SHORTEST = 1 / 40, 1 / 200, 60  # of the first pace; steps for which another round is worth it
 BARRIER, STRONG_BARRIER = 0.2, 1.0  # a strong one is slower and hardly ever stuck
 FINER, LOOK = 80, 20  # steps during which the cells are cut finer, every so many of them
+JUDGED, FAR_WORSE = 100, 1.2  # steps after which all cells are looked at again; then the best so far are taken up
 MOST_CELLS = 12  # of a person, on average, that are still cut
 
 Objective = Callable[[Multipliers, Factor, int], Tensor]  # multipliers, S, step -> scalar
@@ -115,7 +116,8 @@ def descend(
     are taken up again at half the pace; once that is slow, another round begins from the best, as long as this pays. A
     log-det barrier of the normalised S, weaker the slower the pace, keeps S away from singular.
 
-    again: called with the best multipliers before each further round; the objective may be another one from then on.
+    again: called with the best multipliers before each further round and every so many steps; the objective may be
+    another one from then on. The best are those that were so by the objective as it was then.
     """
     log = start.map(lambda t: t.detach().log().clone().requires_grad_(True))
     moving = log.tensors()[1:] if fixed_lam else log.tensors()
@@ -123,7 +125,11 @@ def descend(
     best = first = math.inf  # of this round
     pace, idle, patience = lr, 0, max(2, min(PATIENCE, steps // 10))
     optimiser = torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
+    judge = None if again is None else _Judge(problem, objective, again)
     for step in range(steps):
+        if judge is not None and step and step % JUDGED == 0:
+            _set(log, judge.better(best_log))
+            best, idle, optimiser = math.inf, 0, torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
         m = log.map(torch.exp)
         s = factor_of_s(problem, m)
         value = objective(m, s, step)
@@ -140,8 +146,8 @@ def descend(
                 if best > (1 - WORTH) * first or steps - step < SHORTEST:
                     break
                 pace = lr / 4
-                if again is not None:
-                    again(log.map(lambda t: t.detach().exp()))
+                if judge is not None:
+                    _set(log, judge.better(best_log))
                     best = math.inf
                 first = best
             optimiser = torch.optim.Adam(moving, lr=pace, betas=(0.8, 0.98))
@@ -149,7 +155,35 @@ def descend(
         optimiser.zero_grad(set_to_none=True)
         (value / value.detach().abs() + barrier_weight * (pace / lr) ** 1.5 * s.singularity()).backward()
         _careful_step(problem, log, optimiser)
+    if judge is not None and judge.best is not None:
+        judge.better(best_log)
+        best, best_log = judge.value, judge.best
     return Tuned(best_log.map(torch.exp), best)
+
+
+class _Judge:
+    """The best of several multipliers by the objective as ``again`` makes it for each of them: what it has left out
+    since may be what matters now."""
+
+    def __init__(self, problem: Problem, objective: Objective, again: Callable[[Multipliers], None]) -> None:
+        self.problem, self.objective, self.again = problem, objective, again
+        self.value, self.best = math.inf, None
+
+    value: float
+    best: Multipliers | None
+
+    @torch.no_grad()
+    def better(self, log: Multipliers) -> Multipliers:
+        """These (as logarithms), unless earlier ones were better by far; the objective is made for them."""
+        m = log.map(torch.exp)
+        self.again(m)
+        value = float(self.objective(m, factor_of_s(self.problem, m), 0))
+        if value < self.value:
+            self.value, self.best = value, log.map(torch.clone)
+        elif self.best is not None and value > FAR_WORSE * self.value:
+            self.again(self.best.map(torch.exp))
+            return self.best
+        return log
 
 
 def differentiable_value(problem: Problem, m: Multipliers, s: Factor, rows: Rows, u: Tensor) -> Tensor:

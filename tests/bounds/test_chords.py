@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from evenhand.bounds import chords
 from evenhand.bounds.chords import Sights, _step_length, worst
 
 LAM = 1.5
@@ -94,3 +95,15 @@ def test_the_step_length_is_the_curvature_along_the_halfspaces_in_any_units():
         seen = replace(seen, side=seen.side / unit, weight=torch.tensor([0.5, 2.0], dtype=torch.float64) / unit**2)
         expected = 1 / (seen.side[:, 0].square() / (2 * LAM * seen.weight)).sum(1)
         torch.testing.assert_close(_step_length(seen)[:, 0], expected)
+
+
+def test_what_is_far_above_is_given_no_finer_cut_and_stays_true(monkeypatch):
+    s = replace(sights(1, enough=1e-3), lam=0.1)
+    rough = worst(s)[0]
+    exact = torch.tensor([truth(s, i) for i in range(len(rough))])
+    assert (exact > chords.FAR_ABOVE * 1e-3).any()
+    assert (rough >= exact - 1e-9).all()
+    monkeypatch.setattr(chords, "FAR_ABOVE", 1e9)
+    fine = worst(s)[0]
+    assert (fine <= rough + 1e-12).all()
+    assert (fine < rough - 1e-6).any()

@@ -11,7 +11,7 @@ from bounds.nets import other_points, random_layers, random_points, with_activat
 from evenhand.bounds import local, partition
 from evenhand.bounds.local import LARGEST_WORK, LEAST_WORK, WORK, WORK_BY_SIGNS, Local, affordable, can_be_cut, cut
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.shells import shell_values
+from evenhand.bounds.shells import kept_numbers, shell_values
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 
@@ -235,7 +235,7 @@ def test_rounding_is_paid_for():
     torch.testing.assert_close(more, 1e-9 * bound + 1e-13 * size, rtol=1e-5, atol=1e-17)
 
 
-def test_shells_of_the_last_groups_are_kept_where_they_are_small():
+def test_shells_of_the_last_groups_are_kept_where_they_are_small(monkeypatch):
     problem, wide = column_problem((4, 6, 1)), column_problem((4, 6, 2))
     groups = [random_points(problem, 2, seed) for seed in range(local.REMEMBERED + 1)]
     first = local._shells(problem, groups[0])
@@ -244,6 +244,7 @@ def test_shells_of_the_last_groups_are_kept_where_they_are_small():
         local._shells(problem, group)
     assert len(local._KEPT[problem]) == local.REMEMBERED
     assert local._shells(problem, groups[0]) is not first
+    monkeypatch.setattr(local, "KEPT", 2 * kept_numbers(wide) - 1)
     local._shells(wide, groups[0])
     assert wide not in local._KEPT
 
@@ -266,3 +267,21 @@ def test_who_needs_little_leaves_more_for_the_others():
     assert affordable(used, 750) == 1990
     assert affordable(used, 2000) == 3000
     assert affordable(torch.tensor([5, 5]), 0.1) == 1
+
+
+def test_cutting_that_leads_nowhere_ends():
+    """A bound of work^-p is 1000^-p after 1000 of work, and hoped to fall by 100^-2p in the rest of 10^5: to .0079 and
+    .1995."""
+    for power, hoped, vain in [(0.3, 0.009, False), (0.3, 0.007, True), (0.1, 0.19, True), (0.1, 0.21, False)]:
+        course = [(spent, float(spent) ** -power) for spent in (10, 100, 1000)]
+        assert local._in_vain(course, 100_000, hoped) is vain
+    assert not local._in_vain([(10, 1.0)], 100_000, 1e-9)  # nothing is known yet
+
+
+def test_pieces_are_fewer_where_the_hope_is_vain():
+    problem = column_problem((4, 6, 6, 1))
+    x = random_points(problem, 4, 0)
+    lam = 0.05 * float(problem.reach) ** -2
+    all_work, little = (cut(problem, x, 1e-3, lam, work=300, hoped=hoped) for hoped in (np.inf, 1e-9))
+    assert len(little.pieces) < 0.7 * len(all_work.pieces)
+    assert (little.upper(x, lam)[0] >= tried(problem, x, lam) - 1e-9).all()

@@ -163,3 +163,47 @@ def test_a_wide_network_has_the_dual_too_unless_shells_are_near_what_is_reached(
     assert objective() < 1.1 * without
     monkeypatch.setattr("evenhand.bounds.network.CLOSE_WIDE", 1e9)  # as if shells were always near enough
     assert objective() > 1.5 * without
+
+
+def test_of_shells_and_dual_the_smaller_counts(monkeypatch):
+    sizes = (4, 5, 5, 1)
+    layers = with_activations(random_layers(sizes, 3), GELU)
+    problem = random_problem(sizes, k=0, seed=3, discrete=False).with_layers(layers)
+    tuning = random_points(problem, 6, 50)
+    points = other_points(problem, tuning, 400, 2)
+
+    def reached(lam):
+        return problem.gain(tuning[:, None], points, lam).amax(1).clamp(min=0)
+
+    lowest = min((0.02 * 1.6**i for i in range(20)), key=lambda lam: lam * EPS + float(reached(lam).mean()))
+
+    def objective():
+        bound = bound_network(
+            problem, layers, tuning, EPS, n=100, alpha=0.025, steps=20, rounds=2, lam_at_least=lowest, reached=reached
+        )
+        found = bound.upper(tuning)
+        assert (found.upper >= reached(bound.lam) - 1e-9).all()
+        return bound.lam * EPS + float(found.upper.mean())
+
+    both = objective()
+    with monkeypatch.context() as patch:
+        patch.setattr("evenhand.bounds.network.affordable_shells", lambda problem: False)
+        dual = objective()
+    with monkeypatch.context() as patch:
+        patch.setattr("evenhand.bounds.network._tuned_dual", lambda *_: None)
+        shells = objective()
+    assert both <= 1.02 * min(dual, shells)
+    assert shells < 0.95 * dual
+
+
+def test_another_kind_of_bound_is_tried_where_only_a_large_lam_does():
+    """As close as can be to what is reached at its own lam, 4, and three times above what R(h) is at lam = 1."""
+    chooser = a_chooser()
+    chooser.eps = 1.0
+    chooser._add(4.0, torch.zeros(8, dtype=torch.float64), None, True)
+    assert chooser.close()
+    assert not chooser.done(wide=False)
+    assert not chooser.done(wide=True)
+    chooser._add(1.04, torch.zeros(8, dtype=torch.float64), None, True)
+    assert chooser.done(wide=False)
+    assert chooser.done(wide=True)

@@ -84,8 +84,9 @@ def test_a_ball_cut_by_a_box_is_close_to_exact():
     part = SeparablePart(weight, low, high, torch.zeros(n, dtype=torch.float64), outer)
     a = torch.randn(n, 1, d, generator=g, dtype=torch.float64)
     mu = torch.logspace(-4, 1, 2000, dtype=torch.float64)
-    each = torch.stack([part._columns(a, m.reshape(1, 1)) + m * outer[:, None].square() for m in mu])
-    exact = torch.minimum(each.amin(0), part._columns(a, torch.zeros(1, 1, dtype=torch.float64)))
+    moved = [(m, *part._moved(a, m.reshape(1, 1))) for m in mu]
+    each = torch.stack([gained + m * (outer[:, None].square() - cost) for m, gained, cost in moved])
+    exact = torch.minimum(each.amin(0), part._moved(a, torch.zeros(1, 1, dtype=torch.float64))[0])
     ratio = part.upper(a) / exact
     assert (ratio >= 1 - 1e-3).all()
     assert ratio.mean() < 1.01

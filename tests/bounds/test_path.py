@@ -79,3 +79,22 @@ def test_a_box_that_is_a_point():
     exact = worth(a, c, curve, torch.zeros(N, dtype=torch.float64), low[:, None])[:, 0]
     here = exact > -torch.inf
     torch.testing.assert_close(found[here], exact[here])
+
+
+def test_many_columns_of_very_unequal_prices():
+    """Against the rate as a sum over the columns that move, at points of the path."""
+    g = torch.Generator().manual_seed(3)
+    n, d = 40, 60
+    low = -torch.rand(n, d, generator=g, dtype=torch.float64)
+    high = low + 2 * torch.rand(n, d, generator=g, dtype=torch.float64)
+    curve = 10 ** (12 * torch.rand(d, generator=g, dtype=torch.float64) - 6)
+    a = torch.randn(n, d, generator=g, dtype=torch.float64) * curve.sqrt() / d**0.5
+    c, apart = 1e3 * torch.rand(n, generator=g, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
+    found, s = along_path(a, c, low, high, curve, apart)
+    grid = torch.cat([torch.logspace(-8, 8, 4000, dtype=torch.float64).expand(n, -1), s[:, None]], 1)
+    path = (grid[..., None] * a[:, None] / (2 * curve)).clamp(low[:, None], high[:, None])
+    reached = worth(a, c, curve, apart, path).amax(1)
+    assert (found >= reached - 1e-11 * (1 + reached.abs())).all()
+    positive = found > 0
+    assert positive.sum() > 5
+    torch.testing.assert_close(found[positive], reached[positive], rtol=1e-6, atol=1e-9)

@@ -86,3 +86,25 @@ def test_a_descent_that_is_stuck_goes_back_to_the_best_multipliers():
     values = [value for _, value in seen]
     assert values.count(min(values)) > 2  # at every pace it begins there
     assert len({lam for lam, value in seen if value == min(values)}) == 1
+
+
+def test_what_the_objective_left_out_counts_at_the_end():
+    """Small lam are dear, which the objective only says from then on when it is made anew there."""
+    problem = random_problem((4, 6, 2), seed=2)
+    width = (problem.zeta_high - problem.zeta_low).square()
+    start = start_multipliers(problem)
+    dear = 0.5 * float(start.lam)
+    seen = {"dear": False}
+
+    def true(m):
+        return m.lam * 0.05 + (m.gam * width).sum() + m.th.sum() + 1e3 * (1 - m.lam / dear).clamp(min=0)
+
+    def objective(m, root, step):
+        return true(m) if seen["dear"] else true(m) - 1e3 * (1 - m.lam / dear).clamp(min=0)
+
+    def again(m):
+        seen["dear"] = float(m.lam) < dear
+
+    tuned = descend(problem, objective, start, 250, 0.5, again=again)
+    assert float(tuned.multipliers.lam) > 0.9 * dear
+    assert tuned.value == pytest.approx(float(true(tuned.multipliers)))
