@@ -69,7 +69,9 @@ _BODY_FOLLOWS = re.compile(  # Mexican National Championship, American Family As
     r"Congress|Committee|Foundation|Museum|Journal|Church|Cent(?:er|re)|Championships?|Act|Awards?|Party|Fund|Network|"
     r"Project|Movement|Front|Team|Cup|Day|Month|Games|Organi[sz]ation|Code|School|University|College|Hospital|Club)\b"
 )
-_LINKED = re.compile(r"(?:^|\W)(?:Talk|Category|User|File|Image|Template|Portal):(?:\S+ ){0,3}$")  # a page's name
+_LINKED = re.compile(  # a page's name
+    r"(?:^|\W)(?:Talk|Category|User|File|Image|Template|Portal):(?:\S+ ){0,3}$|:[\w ]+/(?:\S+ ){0,4}$"
+)
 _OFFICES = frozenset(
     ["ceo", "cfo", "cto", "mp", "mps", "pm", "vp", "dj", "djs", "md", "gi", "gis", "mc", "phd", "vip", "wag"]
 )
@@ -93,7 +95,8 @@ _THINGS = (
 )
 _INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
     re.compile(
-        rf"\b{_THINGS}\s+(?:{BE}\s+)?(?:(?:so|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$", re.IGNORECASE
+        rf"\b{_THINGS}\s+(?:{BE}\s+)?(?:(?:so+|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$",
+        re.IGNORECASE,
     ),
     re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
 )

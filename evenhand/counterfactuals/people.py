@@ -100,6 +100,8 @@ def described(before: str, after: str) -> bool:
     if _ANYBODY.search(before) and re.match(r"\s*(?:[.,!?]|$|or\b|and\b)", after):
         return True
     subject = _SAID_OF.search(before)
+    if phrase and re.search(r"\b(?:your|ur)\s+(?:\w+\s+)?$", before, re.IGNORECASE):
+        subject = None  # your gay crap: somebody's thing, not "you're"
     if subject is not None and _ABOUT_THINGS.search(before[-40:]) is None:
         who = subject["who"] or ""
         thing = subject["the"] is not None and who.islower() and not names_people(who)

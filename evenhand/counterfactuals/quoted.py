@@ -28,6 +28,7 @@ _MEANS = re.compile(rf"{_CLOSES}\s+(?:means\s+(?!that|no\b)|used\s+to\s+mean\b)"
 _BEING = re.compile(r"\b(?:being|be|becoming|am|is|are|was|were)\s+(?:\w+\s+)?$", re.IGNORECASE)
 _MARKS = (('"', '"'), ("“", "”"), ("''", "''"), ("«", "»"), ("‘", "’"), ("'", "'"))
 _SINGLE = re.compile(r"(?<!\w)['‘][A-Z][^'‘]*$")
+_TITLE_GOES_ON = re.compile(r"(?:,?:? [A-Z]\w*){4}")  # the end of a long title is not seen
 LONGEST = 60  # characters of a title
 _SMALL = frozenset(
     ["a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "of", "on", "or", "the", "to", "with", "vs"]
@@ -57,6 +58,8 @@ def in_a_title(before: str, said: str, after: str) -> bool:
     (True, False)
     """
     if said[:1].isupper() and not said.isupper() and (_PAGE.match(after) or (said.endswith("s") and _ONE.match(after))):
+        return True
+    if re.search(r"[\"“«]$", before) and _TITLE_GOES_ON.match(after):
         return True
     for opening, closing in _MARKS:
         start, end = before.rfind(opening), after.find(closing)

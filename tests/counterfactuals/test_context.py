@@ -202,6 +202,8 @@ def test_beside_them_people_are_still_people():
         ("Stan's dog being gay", "gay", "no person"),
         ("The dog is old, deaf and blind.", "deaf", "no person"),
         ("The Chinese for tea is cha", "Chinese", "language"),
+        ("this website is soooo gay", "gay", "insult"),
+        ("see Votes:Deletion/Persecution of gays", "gays", "address"),
         ("He translated it from Chinese into English", "Chinese", "language"),
         ("English is harder than Japanese, he says", "Japanese", "language"),
         ("the Mexican National Welterweight Championship", "Mexican", "name"),
@@ -214,9 +216,9 @@ def test_beside_them_people_are_still_people():
     ],
 )
 def test_more_that_is_about_nobody(text, word, why):
-    token = {"whites": "white"}.get(word, word.lower())
+    token = {"whites": "white", "gays": "gay"}.get(word, word.lower())
     start = text.rindex(word)
-    plural = word == "whites"
+    plural = word in ("whites", "gays")
     assert left_because(text, start, start + len(word), token, plural=plural, insults=False) == why
 
 

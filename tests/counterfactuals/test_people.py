@@ -73,6 +73,7 @@ def test_what_says_that_somebody_is_meant(text):
         "googling frozen {}, there are",
         "== {} == what",
         "do not call things {}",
+        "get your {} crap out",
         "the opening line had become {}, so",
         "everything about it is {}, also",
         "this {} the man said",

@@ -36,6 +36,7 @@ def test_somebody_rather_than_a_word(text):
         ("I saw 'The {} Wife' with her", True),
         ("I don't know that Tom's {} Wife can't", False),  # apostrophes
         ("see the {} and Bolshevism section", True),
+        ('in "{} Voices In The Media: Consequences Of An', True),  # it ends beyond what is seen
         ("it is about {} and the page", False),
         ('He said "{} women rule" again', False),  # small letters: speech
         ('"{} Suck!" he said', False),
