@@ -87,7 +87,8 @@ def beside_the_paper(result: pd.DataFrame) -> pd.DataFrame:
     """The means of moderation.py with what the paper's Table 1 has for the method; mentions are not in the paper."""
     for i, score in enumerate(moderation.TABLE_1):
         of = {method: row[i] for method, row in table1_toxicity.PUBLISHED.items()}
-        of |= dict.fromkeys(("Baseline + mentions", "Baseline, mean of 3"), float("nan"))
+        others = [m for m in result["method"] if m.startswith("Blind")]
+        of |= dict.fromkeys(("Baseline + mentions", "Baseline, mean of 3", *others), float("nan"))
         result[f"{score} paper"] = [of.get(m, of.get(m.removesuffix(" + mentions"))) for m in result["method"]]
     return result
 
