@@ -229,7 +229,7 @@ def test_more_that_is_about_nobody(text, word, why):
         ("an old Japanese", "old"),
         ("a white male who sings", "white"),
         ("American college graduates", "American"),
-        ("a Taoist shares the flat", "Taoist"),
+        ("a Taoist rents the flat", "Taoist"),
         ("the Muslim and the Sikh alike", "Sikh"),
         ("a wizard, blind from birth, sang", "blind"),
         ("My aunt went deaf.", "deaf"),

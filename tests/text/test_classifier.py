@@ -256,6 +256,14 @@ def test_the_mean_is_taken_if_it_keeps_within_the_tolerance(method):
     assert refused.net_.module_[0].out_features == 30
 
 
+def test_networks_among_versions_start_elsewhere(monkeypatch):
+    monkeypatch.setattr("evenhand.text.classifier.AMONG", (5.0, 5.0))
+    model = classifier("sensei", about=ABOUT, max_accuracy_loss=1.0, steps=5).fit(TEXTS, Y)
+    weight = model.net_.module_[0].weight.detach().numpy()
+    assert weight.shape[0] == 90
+    assert not np.allclose(weight[30:60], weight[60:])  # of the same weight, from the same start, they would be one
+
+
 def test_no_versions_of_the_texts_but_of_sentences():
     about = Variations(np.array([["I am a man.", "I am a king.", "I am a nun."]], dtype=object), np.array([0]))
     people = {"sex": np.array(["f", "m"] * 175)}
