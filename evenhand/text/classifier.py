@@ -38,7 +38,7 @@ __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-ALONG, AMONG = (0.06,), (12.0, 16.0, 21.0)  # of SenSeI with `about`: along directions, and among versions
+ALONG, AMONG = (0.06,), (12.0, 20.0)  # of SenSeI with `about`: along directions, and among versions
 DRAWN = 32  # texts, and sentences, whose versions a step looks among
 RATE, RATE_OF_VERSIONS = 1e-3, 3e-3  # so large a weight slows the training
 SHARPER = 10.0  # times the shrinkage among versions: where no gradient is followed, less of who is spoken of is needed
@@ -67,8 +67,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the plain model is kept (`rho_` is 0) and a warning says so.
     With `about`, SenSeI trains one network whose worst cases are searched along the k main directions in which versions
         differ, and beyond them (eps: the mean fair distance that it may use there, in squared standard deviations),
-        and three whose worst case is one of the versions, of texts and of `about`, with much larger weights. The mean
-        of all, which is one network, is taken before any of them if it keeps within `max_accuracy_loss`; so is the
+        and two whose worst case is one of the versions, of texts and of `about`, with much larger weights. The mean of
+        the three, which is one network, is taken before any of them if it keeps within `max_accuracy_loss`; so is the
         mean of CLP's. Without `about`, or where rho is given, there is only the search along directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do
         (`Shrinkage`), ten times as much among versions; 0 for not at all.
