@@ -21,6 +21,7 @@ from table1_toxicity import GROUPS
 from text_tables import SHARED, Runs, arguments, encoder, markdown, on_validation, table
 
 from evenhand.counterfactuals import TokenSwap, identity_tokens
+from evenhand.counterfactuals.texts import cleaned, with_article
 from evenhand.datasets import Comments, about_people, jigsaw_toxicity, mentions
 from evenhand.error_rates import auc, equal_error_rate, error_rates
 from evenhand.evaluation import accuracy_spread, balanced_accuracy, ctf_std, prediction_consistency
@@ -37,6 +38,8 @@ METHODS: dict[str, tuple[str, bool]] = {  # method, with mentions
     "Baseline": ("plain", False),
     "Baseline, mean of 3": ("plain", False),  # as many networks as the rule may take of a fair method
     "Baseline + mentions": ("plain", True),
+    "Blind": ("plain", False),  # the known tokens masked: what is done without any tool
+    "Blind + mentions": ("plain", True),
     "CLP + mentions": ("clp", True),
     "SenSR + mentions": ("sensr", True),
     "SenSeI": ("sensei", False),
@@ -46,6 +49,7 @@ SHOWN = ("BA", "AUC", "CTF", "PC", "FPR", "FPR id")  # the docs show them as sev
 ON_TEMPLATES = ("t AUC", "t EER", "t FPR", "t FNR", "FPED", "FNED")
 SCORES = (*SHOWN, "AUC id", "AUC other", *ON_TEMPLATES, "BA STD", "ACC STD")
 TABLE_1 = ("BA", "CTF", "PC", "BA STD", "ACC STD")  # the columns of the paper's table
+MASK = "human"  # one word, an adjective and a noun
 QUICK_COMMENTS = 60
 QUICK = {"hidden": (20,), "steps": 10, "k": 5}
 
@@ -62,6 +66,20 @@ def split(comments: Comments, seed: int) -> tuple[np.ndarray, np.ndarray, list[s
     return train, test, [TOKENS[i] for i in sorted(rng.permutation(len(TOKENS))[: len(TOKENS) // 2])]
 
 
+def masked(swap: TokenSwap, texts: list[str]) -> list[str]:
+    """The texts with every token that would be swapped replaced by one word.
+
+    >>> masked(TokenSwap(["gay", "muslim"]), ["A gay man met Muslims in a gay bar."])
+    ['A human man met human in a gay bar.']
+    """
+    out = []
+    for text in map(cleaned, texts):
+        for site in reversed([site for site in swap.sites(text) if not site.left]):
+            text = with_article(text[: site.start], MASK) + MASK + text[site.end :]
+        out.append(text)
+    return out
+
+
 def fitted(
     method: str, comments: Comments, seed: int, embed: Any, known_only: set[str], less: dict[str, Any]
 ) -> TextClassifier:
@@ -69,11 +87,12 @@ def fitted(
     kind, taught = METHODS[method]
     extra = mentions(known, 20 if less else MENTIONS, seed=seed)
     swap = only(TokenSwap(known, passage=PASSAGE), known_only)
+    read = (lambda texts: embed(masked(TokenSwap(known), texts))) if method.startswith("Blind") else embed
     about = about_people(known)
     few = Variations(about.values[:2, :10], about.rows[:2])  # of a quick run
     model = TextClassifier(
-        embed,
-        swap,
+        read,
+        None if method.startswith("Blind") else swap,  # its versions all look alike
         kind,
         mentions=(extra.texts, extra.y) if taught else None,
         about=few if less else about,
@@ -164,7 +183,8 @@ def main() -> None:
                     warnings.simplefilter("ignore")
                     model = fitted(method, comments, seed, embed, known_only, QUICK if given.quick else {})
                 took = time.process_time() - start
-                for row in [{"rho": 0.0, **model.plain_}, *(model.choice_ if METHODS[method][0] != "plain" else [])]:
+                seen = [] if method.startswith("Blind") else [{"rho": 0.0, **model.plain_}]
+                for row in [*seen, *(model.choice_ if METHODS[method][0] != "plain" else [])]:
                     tried.run(seed, method, {"rho": row["rho"]}, lambda row=row: on_validation(row))
                 return {**scores(model, comments, seed, found), "fit seconds": took}
 

@@ -10,27 +10,42 @@ from functools import cache
 from typing import NamedTuple
 
 from evenhand.counterfactuals.identities import identity_categories
+from evenhand.counterfactuals.people import BE, DETERMINERS, identity_word, identity_words, listed_people, names_people
+from evenhand.counterfactuals.quoted import in_a_title, spoken_about
 from evenhand.counterfactuals.texts import word_list, words_of
 
-__all__ = ["left_because", "names_people"]
+__all__ = ["VAGUE", "left_because"]
 
 # Words of many meanings: they count only where something says that they describe somebody.
-_VAGUE = frozenset(
+VAGUE = frozenset(
     ["black", "white", "male", "female", "straight", "old", "older", "young", "younger", "blind", "teenage"]
     + ["paralyzed"]
 )
-_NOUNS = frozenset(["black", "white", "male", "female"])  # their plurals are people: whites, males
+_NOUNS = frozenset(["black", "white", "male", "female", "teenage"])  # their plurals are people: whites, teenagers
+_SENSES = frozenset(["blind", "deaf", "paralyzed"])
 _JOINED_AFTER = frozenset(["friendly", "owned", "born", "led", "only", "hating", "bashing", "looking"])
 _JOINED_BEFORE = frozenset(["non", "anti", "pro", "ex", "openly", "so"])
 _WHOLE = frozenset(["south", "north", "east", "west", "central", "latin", "native", "new", "saint", "st"])
-_BE = r"(?:am|is|are|was|were|be|been|being|'m|’m|'s|’s|'re|’re|im|ur|r)"
-_WHO = r"(?:i|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|man|woman|men|women|guy|girl|boy)"
+_WHO = (
+    r"(?:i|them|us|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|man|woman|men|women|guy|girl|boy)"
+)
 _HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
-_PREDICATE = re.compile(rf"(?:\b{_WHO}\s*{_BE}|\bim|\bur)\s+{_HEDGE}$", re.IGNORECASE)
-_SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{_BE}\s+{_HEDGE}$", re.IGNORECASE)
-_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{_BE}\s+(?:[a-z]+ly\s+)?{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
+_PREDICATE = re.compile(
+    rf"(?:\b{_WHO}\s*{BE}|\bim|\bur|\b(?:me|him|her|them|us|my|your|his|their)\s+being)\s+{_HEDGE}$", re.IGNORECASE
+)
+_ANIMAL = (
+    r"(?:dog|cat|horse|pony|puppy|kitten|bird|parrot|penguin|rabbit|sheep|cow|goat|pig|donkey|monkey|lion|tiger|elephant|"
+    r"bear|wolf|fox|duck|swan|fish|frog|snake|spider|animal)s?"
+)
+_OF_AN_ANIMAL = re.compile(
+    rf"\b{_ANIMAL}['’]?s?\s+{BE}\s+{_HEDGE}(?:\w+,\s+|\w+\s+and\s+)*(?:\w+ly\s+)?$", re.IGNORECASE
+)
+_BECOMES = re.compile(r"\b(?:went|gone|goes|going|born|bec[ao]mes?|turned)\s+(?:[a-z]+ly\s+)?$", re.IGNORECASE)
+_ONE = re.compile(r"\b(?:an?|the|one|every|another|this|that)\s+(?:\w+\s+)?$", re.IGNORECASE)
+_SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{BE}\s+{_HEDGE}$", re.IGNORECASE)
+_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{BE}\s+(?:[a-z]+ly\s+)?{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
 _PREDICATIVE = re.compile(  # Tom is very, you, make him
-    rf"(?:\b{_BE}|\b(?:i|you|u|y'?all|he|she|they|we|him|them|me|hes|shes|youre|your|turns?|sounds?|looks?|act(?:s|ing)?))"
+    rf"(?:\b{BE}|\b(?:i|you|u|y'?all|he|she|they|we|him|them|me|hes|shes|youre|your|turns?|sounds?|looks?|act(?:s|ing)?))"
     r"\s+(?:(?:not|so|too|very|really|also|both|all|just|only|still|now|being|either|totally|[a-z]+ly)\s+)*$",
     re.IGNORECASE,
 )
@@ -49,7 +64,14 @@ _BODY = re.compile(  # Federation of American Scientists
     r"\b(?:Federation|Association|Society|Institute|Council|Union|Academy|Conference|League|Board|Bureau|Alliance|Congress|"
     r"Department|Ministry|Committee|Foundation|Museum|Journal|History|Church|Organi[sz]ation) (?:of|for) (?:the )?$"
 )
-_LINKED = re.compile(r"(?:^|\W)(?:Talk|Category|User|File|Image|Template|Portal):(?:\S+ ){0,3}$")  # a page's name
+_BODY_FOLLOWS = re.compile(  # Mexican National Championship, American Family Association
+    r"(?: [A-Z][\w’']*){1,3} (?:Association|Society|Institute|Council|Union|Academy|Conference|League|Board|Alliance|"
+    r"Congress|Committee|Foundation|Museum|Journal|Church|Cent(?:er|re)|Championships?|Act|Awards?|Party|Fund|Network|"
+    r"Project|Movement|Front|Team|Cup|Day|Month|Games|Organi[sz]ation|Code|School|University|College|Hospital|Club)\b"
+)
+_LINKED = re.compile(  # a page's name
+    r"(?:^|\W)(?:Talk|Category|User|File|Image|Template|Portal):(?:\S+ ){0,3}$|:[\w ]+/(?:\S+ ){0,4}$"
+)
 _OFFICES = frozenset(
     ["ceo", "cfo", "cto", "mp", "mps", "pm", "vp", "dj", "djs", "md", "gi", "gis", "mc", "phd", "vip", "wag"]
 )
@@ -58,7 +80,7 @@ _ENDS = re.compile(
     r"\s*(?:$|[.,;:!?)\"”’\n]|(?:and|or|but|because|who|that|when|while|if|in|on|as|like|too|yet|now|so|from)\b)", re.I
 )
 _INSULTED = re.compile(
-    rf"(?:\b(?:you|u|ya|ur|it|this|that|wikipedia|site|page|article|everyone here)\s*{_BE}?\s+"
+    rf"(?:\b(?:(?:you|u|ya|ur|it|wikipedia|site|page|article|everyone here)\s*{BE}?|(?:this|that)\s*{BE})\s+"
     r"(?:(?:all|so|a|such|fucking|fuckin|really|just|very|too|big|fat|stupid|totally)\s+)*)$|"
     r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so|too)\s+$",
     re.IGNORECASE,
@@ -73,7 +95,8 @@ _THINGS = (
 )
 _INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
     re.compile(
-        rf"\b{_THINGS}\s+(?:{_BE}\s+)?(?:(?:so|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$", re.IGNORECASE
+        rf"\b{_THINGS}\s+(?:{BE}\s+)?(?:(?:so+|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$",
+        re.IGNORECASE,
     ),
     re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
 )
@@ -86,7 +109,7 @@ SHOUT = 120  # characters on either side that are looked at for repetition
 _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|listen(?:s|ed|ing)?(?: to)?|"
-    r"knows?|knew|about|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
+    r"knows?|knew|about|(?:is|was) (?:\w+er|more \w+|less \w+) than|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
     r"read(?:s|ing)?|writes?|in|[Oo]ld|[Cc]lassical|[Ss]implified|[Tt]raditional|translat(?:e|es|ed|ion)|into|from|"
     r"(?:dialect|speaker|grammar|vocabulary|translation|form)s? of)\s+"
     r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
@@ -94,7 +117,11 @@ _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"
 )
 _SLURRED = frozenset(["gay", "gays", "queer", "queers", "homosexual", "lesbian", "retarded"])
-_SEEN = re.compile(r"\b(?:are|r)\s+(?:you|u|ya)\s+(?:\w+\s+)?$", re.IGNORECASE)  # Are you blind?
+_SEEN = re.compile(  # Are you blind? Maybe you're just blind
+    r"(?:\b(?:are|r)\s+(?:you|u|ya)\s+(?:\w+\s+)?|"
+    r"\b(?:(?:you|u|ya)(?:\s*['’]?re|\s+r|\s+must\s+be)?|your|ur)\s+(?:just|simply|either|all|that)\s+)$",
+    re.IGNORECASE,
+)
 _OLD_MAN = re.compile(r"\b(?:my|your|his|her|our|their)\s+$", re.IGNORECASE)  # a father, a husband, a wife
 _OLD_MEN = r"\s+(?:man|lady|woman|folks|girl|boy)\b"
 _WORD = re.compile(r"\s{0,2}[\"“'‘(]?([^\W\d_][\w’']*)")
@@ -142,8 +169,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "address"
     if _shouted(text, start, end):
         return "repeated"
-    if plural and said == "Blacks" and re.search(r"\b(?:the|The) All $", before):
-        return "name"  # of a rugby team
+    if in_a_title(before, said, after) or (plural and said == "Blacks" and re.search(r"\b(?:the|The) All $", before)):
+        return "name"  # of a song, of a rugby team
     if token in ("old", "older", "younger") and re.search(
         r"(?:\b(?:years?|months?|weeks?|days?|yrs?|yr|y)[\s-]*|\d\s*)$", before, re.IGNORECASE
     ):
@@ -154,37 +181,19 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "insult"
     if not insults and said.lower() in _SLURRED and _insult(before, after, plural):
         return "insult"
+    if not plural and _OF_AN_ANIMAL.search(before):
+        return "no person"
     if token in _LANGUAGES and not plural and _language(before, after):
         return "language"
+    if spoken_about(before, after):
+        return "word"
     if _names_thing(before, said, after, token, plural):
         return "thing"
     if not plural and _part_of_a_name(before, said, after):
         return "name"
-    if token in _VAGUE and not (plural and token in _NOUNS) and not _about_somebody(before, after, token):
+    if token in VAGUE and not (plural and token in _NOUNS) and not _about_somebody(before, after, token):
         return "" if token in ("male", "female") and _stands_alone(before, after) else "no person"
     return ""
-
-
-def names_people(word: str) -> bool:
-    """Whether the word is a noun for people, by a list, its plural, or how it ends.
-
-    >>> [word for word in ("teachers", "drummer", "paper", "pianist", "song") if names_people(word)]
-    ['teachers', 'drummer', 'pianist']
-    """
-    lowered = re.sub(r"['’]s?$", "", word.lower())
-    people, things = words_of("people"), words_of("not_people")
-    singular = lowered[:-1] if lowered.endswith("s") else lowered
-    if lowered in people or singular in people or (lowered.endswith("ies") and f"{lowered[:-3]}y" in people):
-        return True
-    if lowered in things or singular in things or len(singular) < 5:
-        return False
-    return re.search(r"(?:[bcdfghklmnprstvwz]er|[ct]or|ist|ician|rian|woman|man|men|women)$", singular) is not None
-
-
-def _listed_people(word: str) -> bool:
-    """A noun for people by the list: with a capital letter an ending says nothing (Christian Slater)."""
-    lowered = re.sub(r"['’]s?$", "", word.lower())
-    return not {lowered, lowered.removesuffix("s"), re.sub("ies$", "y", lowered)}.isdisjoint(words_of("people"))
 
 
 def _shouted(text: str, start: int, end: int) -> bool:
@@ -202,6 +211,9 @@ def _shouted(text: str, start: int, end: int) -> bool:
 
 def _stands_alone(before: str, after: str) -> bool:
     """Somebody: "a white male.", "the female who"; not "a female name"."""
+    like = re.search(r"\b(?:fe)?male\s+(\w+)", before, re.IGNORECASE)
+    if like is not None and not names_people(like[1]) and re.match(r"\s+ones?\b", after):
+        return False  # the female connector and the male one
     one = re.search(r"\b(?:an?|one|every|another|any|either|that|this|the)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
     acts = re.match(r"\s+(?:i|you|s?he|they|we|is|was|are|were|has|had|with|can|will|would|at|of|ones?)\b", after, re.I)
     return one is not None and (acts or _ENDS.match(after)) is not None
@@ -254,15 +266,19 @@ def _names_thing(before: str, said: str, after: str, token: str, plural: bool) -
     if token in _category("orientation") and _PREDICATIVE.search(before):
         return False  # Tom is gay lol
     listed = {word, word.removesuffix("s"), word.removesuffix("es"), re.sub("ies$", "y", word)}
+    next_word = re.match(r"\s+([^\W\d_]+)", rest[follows.end(1) :])
+    head = "" if next_word is None else next_word[1].lower()
     if not listed.isdisjoint(words_of("things")):
-        return True
+        return head == "being" or not listed_people(head)  # American college graduates
+    if head in DETERMINERS - {"that", "all", "most"} and _ONE.search(before):
+        return False  # a Taoist shares the flat: a verb
     if follows[1].isupper() and not said.isupper() and len(word) > 1:
         return word not in _OFFICES  # Japanese SVG, an American CEO
     if not (follows[1].islower() or said.isupper()):
         return False
     # Nearly everything has an origin (Canadian maple syrup), so an unknown word is a thing rather than somebody.
     phrase = _phrase(rest[follows.start(1) :])
-    if not phrase or any(_identity_word(w) or _says_somebody(phrase, i) for i, w in enumerate(phrase)):
+    if not phrase or any(identity_word(w) or _says_somebody(phrase, i) for i, w in enumerate(phrase)):
         return False
     known = words_of("of_people") | words_of("verbs")
     return word not in known and re.search(r"(?:ed|ing|....ly)$", word) is None
@@ -271,7 +287,20 @@ def _names_thing(before: str, said: str, after: str, token: str, plural: bool) -
 def _says_somebody(words: list[str], at: int) -> bool:
     """Whether the word names people and is not said of a thing: "young editors", not "teenage racist blogs"."""
     following = words[at + 1].lower() if at + 1 < len(words) else ""
+    if words[at].lower() in ("male", "female") and following:  # a white male pug; a white male who
+        return names_people(following) or following in words_of("not_after_possessive") | words_of("verbs")
     return names_people(words[at]) and following.removesuffix("s") not in words_of("things")
+
+
+def _identity_of_somebody(token: str, after: str, word: str) -> bool:
+    """Whether the identity after a vague word is somebody's: "an old Japanese man", not "an old Japanese car"."""
+    at = after.index(word)
+    rest, lowered = after[at + len(word) :], word.lower()
+    if lowered not in identity_words():  # a plural
+        return True
+    if lowered in VAGUE:
+        return _ENDS.match(rest) is not None or _about_somebody(f"{token} ", rest, lowered)
+    return not _names_thing(f"{token} ", word, rest, lowered, plural=False)
 
 
 def _phrase(text: str) -> list[str]:
@@ -287,15 +316,17 @@ def _language(before: str, after: str) -> bool:
     follows = _WORD.match(after)
     if follows is not None and names_people(follows[1]):
         return False
-    if re.search(r"\bthe $", before, re.I) and re.match(r"\s+(?:is|was|means|says|reads|where it)\b", after):
+    if re.search(r"\bthe $", before, re.I) and re.match(r"\s+(?:is|was|means|says|reads|where it|for \w+ is)\b", after):
         return True  # people would be many: the Chinese are
+    if re.search(r"\b(?:term|word|name|spelling|translation)s?\b.{0,40}\bfor the $", before):
+        return True
     if (
         re.match(r"\s+(?:is|was|has)\b", after)
         and re.search(r"\b(?:an?|the|every|this|that)\s+(?:\w+\s+)?$", before, re.I) is None
     ):
         return re.search(r"\b(?:he|she|who|wife|husband|father|mother)\s+(?:\w+\s+)?$", before, re.I) is None
     ends = _ENDS.match(after) or re.match(
-        r"\s+(?:\(|(?:at|every|for|with|well|fluently|from|to|very|quite|badly)\b)", after
+        r"\s+(?:\(|(?:at|every|for|with|well|fluently|from|to|into|very|quite|badly)\b)", after
     )
     return _SPOKEN.search(before) is not None and ends is not None
 
@@ -326,12 +357,20 @@ def _part_of_a_name(before: str, said: str, after: str) -> bool:
     if not said[:1].isupper() or (len(said) > 1 and said.isupper()):
         return False
     following = re.match(r" ([A-ZÀ-Þ][\w’']*)", after)
-    if (following is not None and _BODY.search(before)) or re.search(r"\b(?:bin|ibn|van|von|der|del|da) $", before):
+    if (
+        _BODY_FOLLOWS.match(after)
+        or (following is not None and _BODY.search(before))
+        or re.search(r"\b(?:bin|ibn|van|von|der|del|da) $", before)
+    ):
         return True
-    if following is not None and not _listed_people(following[1]) and not _another_identity(following[1]):
+    if following is not None and not listed_people(following[1]) and not _another_identity(following[1]):
         return not following[1].isupper() or len(following[1]) < 2
     leading = re.search(r"([.!?:\n]|^)?\s?([A-ZÀ-Þ][\w’'.]*) $", before)
     if leading is None or leading[1] is not None or re.search("['’]s?$", leading[2]):
+        return False
+    if re.match(r"\s*\?", after) and re.search(r"\b(?:is|was) (?:\w+ )?\S+ $", before, re.IGNORECASE):
+        return False  # Is Tom Lee Muslim?
+    if re.fullmatch(r"\w{4,}\.", leading[2]):  # the end of a sentence, not a short "St." or "J."
         return False
     first = leading[2].lower().rstrip(".")
     return first in _WHOLE or re.search(r"(?:ish|ian|ese|ean|an)$", first) is not None or not _common(leading[2])
@@ -341,7 +380,7 @@ def _another_identity(word: str) -> bool:
     """American Jews, Black Muslims, White Christian."""
     lowered = word.lower()
     return (
-        _identity_word(word)
+        identity_word(word)
         or re.search(r"(?:[ice]ans?|germans?|uslims?|jews?|hists?|heists?|hindus?|olics?|kids?)$", lowered) is not None
         or re.fullmatch(r"(?:chin|japan|vietnam|portugu|leban|nepal|sudan|congol|burm|taiwan)ese", lowered) is not None
     )
@@ -365,14 +404,16 @@ def _about_somebody(before: str, after: str, token: str) -> bool:
         if re.match(r"[.;:!?\n]", rest) or (rest.startswith(",") and len(words) > 1):
             break
     for i, word in enumerate(words):
-        if _says_somebody(words, i) or (i == 0 and _identity_word(word)):
+        if _says_somebody(words, i) or (i == 0 and identity_word(word) and _identity_of_somebody(token, after, word)):
             return True
+        if word.lower() in DETERMINERS or word.lower() in ("is", "are", "was", "were"):
+            break  # all white many people: what follows is somebody else
         if i == 0 and word.lower() in words_of("not_after_possessive") and word.lower() not in ("and", "or"):
             break
-    if re.match(r"\s*,\s*(?:\w+\s+){0,2}", after) and any(map(_identity_word, re.findall(r"\w+", after)[:2])):
+    if re.match(r"\s*,\s*(?:\w+\s+){0,2}", after) and any(map(identity_word, re.findall(r"\w+", after)[:2])):
         return True
     paired = re.search(r"(\w+)\s*(?:,|\bor|\band)\s+$", before)
-    if paired is not None and _ENDS.match(after) and _identity_word(paired[1]) and paired[1].lower() not in _VAGUE:
+    if paired is not None and _ENDS.match(after) and identity_word(paired[1]) and paired[1].lower() not in VAGUE:
         return True  # queer or straight?
     if re.search(r"\b(?:for|of|to|by|with|among|help) the $", before, re.I) and re.match(
         r"\s*(?:$|[.;!?]|,\s(?!\w+,?\s+\w+\s+of\b))", after
@@ -380,19 +421,11 @@ def _about_somebody(before: str, after: str, token: str) -> bool:
         return True  # books for the blind. Not: of the older, lower number of
     if re.search(r"\bthe\s+$", before, re.I) and re.match(r"\s+(?:are|were|have|who|and the)\b", after, re.I):
         return True  # the deaf are ...
+    if token in _SENSES and _ENDS.match(after) and (_BECOMES.search(before) or re.match(r"\s+from birth\b", after)):
+        return True
     said_of = _SAID_OF_ONE.search(before)
     if said_of is not None and names_people(said_of[1]) and _ENDS.match(after):
         return True  # his mother is white
     return (_PREDICATE.search(before) is not None and _ENDS.match(after) is not None) or (
         _PERSONAL.search(before) is not None
     )
-
-
-@cache
-def _identities() -> frozenset[str]:
-    return frozenset(token for token in word_list("identity_tokens") if " " not in token)
-
-
-def _identity_word(word: str) -> bool:
-    lowered = word.lower()
-    return lowered in _identities() or lowered.removesuffix("s") in _identities()

@@ -9,7 +9,7 @@ from functools import cache
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.capitals import as_usual
-from evenhand.counterfactuals.context import names_people
+from evenhand.counterfactuals.people import names_people
 from evenhand.counterfactuals.texts import as_texts, word_list, words_of
 
 __all__ = [

@@ -17,7 +17,7 @@ _BEFORE, _AFTER = rf"(?<![^\W{_NO_SPACES}])", rf"(?![^\W{_NO_SPACES}])"  # a let
 _INVISIBLE = re.compile(r"[\u200b\u2060\ufeff\u00ad]|(?<=[A-Za-zÀ-ɏ])[\u200c\u200d](?=[A-Za-zÀ-ɏ])")
 _WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}  # full-width letters
 _ARTICLE = re.compile(r"(?<!\w)(an?)(\s+[\"“'‘(]?)$", re.IGNORECASE)
-_SPELT_OUT = re.compile(r"[A-Z]{2,}(?![a-z])")  # said letter by letter: an LGBT group
+_SPELT_OUT = re.compile(r"(?:[B-DF-HJ-NP-TV-XZ]{2,}|[A-Z]{2,3})(?![A-Za-z])")  # letter by letter: an LGBT group
 
 
 def as_texts(texts: Iterable[str]) -> list[str]:
@@ -122,9 +122,10 @@ def with_article(before: str, word: str) -> str:
     found = _ARTICLE.search(tail)
     if found is None or not word[:1].isalpha():
         return before
-    article = "an" if vowel_sound(word) else "a"
     said = found[1]
-    written = article.upper() if len(said) == 2 and said.isupper() else said[0] + article[1:]
+    capitals = (len(said) == 2 and said.isupper()) or (said == "A" and word.isupper() and not _SPELT_OUT.match(word))
+    article = "an" if vowel_sound(word) else "a"
+    written = article.upper() if capitals else said[0] + article[1:]
     return before[: len(before) - len(tail) + found.start()] + written + found[2]
 
 

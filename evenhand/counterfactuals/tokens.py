@@ -9,15 +9,36 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenhand.counterfactuals.context import left_because
+from evenhand.counterfactuals.context import VAGUE, left_because
 from evenhand.counterfactuals.identities import capitalised, forms_of, known
+from evenhand.counterfactuals.people import DETERMINERS, described, names_people
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
 from evenhand.counterfactuals.texts import any_of, as_texts, cleaned, like_case, with_article, words_of
 from evenhand.variations import Variations
 
 __all__ = ["TokenSwap"]
 
-_TOGETHER = frozenset(["elderly", "deaf", "blind", "old", "young", "paralyzed"])  # "the deaf" are several
+_TOGETHER = frozenset(["elderly", "deaf", "blind", "old", "young", "paralyzed", "chinese", "japanese"])  # are several
+_OF_SEVERAL = frozenset(["are", "were", "have", "do", "don't", "aren't", "weren't"])
+_BEGINS = re.compile(r"(?:^|[.!?\n=]\s*|\b\w{2,}s,?\s+(?:and|or)\s+)$")  # Chinese are; gays, bis and trans have
+_DETERMINED = re.compile(  # a, the very first, that poor
+    r"\b(an?|the|any|each|every|another|one|some|no|(?<!is )(?<!was )(?:that|this))\s+"
+    r"(?:(?:\w+ly|\w{2,}est|real|true|proud|fellow|former|typical|only|first|second|third|last|next|other|poor|lone|single|"
+    r"fucking|fuckin|filthy|dirty|born|stupid|average|good|great|bad|nice|new|old|young|elderly|deaf|blind|rich|famous|fat|ugly|"
+    r"little old|self[- ]hating|most \w+)\s+){0,2}$",
+    re.IGNORECASE,
+)
+_ANY_ONE = re.compile(
+    r"\b(an?|every|another|one)\s+(?:(?!(?:am|is|are|was|were|be|been|of|to|in|on|at|by|for|with|and|or|that|man|woman|guy)\b)"
+    r"[\w-]+\s+){1,3}$",
+    re.IGNORECASE,
+)
+_YOU = re.compile(  # you dirty American!
+    r"(?<!are )(?<!were )(?<!make )(?<!makes )(?<!made )(?<!call )(?<!called )\b(?:you|u)\s+"
+    r"(?:(?!(?:are|were|be|look|sound|feel|act|not|say|said|mean|like|hate|love|call)\b)[\w-]+\s+){0,2}$",
+    re.IGNORECASE,
+)
+_OVER = re.compile(r"\s*(?:$|[.,;:!?\n]|(?:and|or|but|why|who|how|when|if|so|go|get|stop)\b)", re.IGNORECASE)
 _GAP, _WORD = re.compile(r"\s+"), re.compile(r"\w+")
 
 
@@ -84,6 +105,8 @@ class TokenSwap:
             )
         self._m = 1 + (others if sample is None else sample) + int(neutral)
         self._forms = [forms_of(token) for token in self.tokens]
+        # Vague words have passed a test of their own, and words of your own have none.
+        self._unclear = [not everywhere and known(t.lower()) and t.lower() not in VAGUE for t in self.tokens]
         self._category = [name for name, some in self.categories.items() for _ in some]
         # One group for each form, longest first: the group which matched says which token it was, whatever the case.
         spelt = {form.adjective.lower(): (i, "adjective") for i, form in enumerate(self._forms)}
@@ -148,7 +171,11 @@ class TokenSwap:
             token, form = self._which[match.lastindex - 1]
             left = "" if self.everywhere else self._left(text, match, token, form)
             if form == "adjective" and not left:
-                form = _form_here(text, match.start(), match.end())
+                counted = self._forms[token].noun == self._forms[token].adjective
+                form = _form_here(text, match.start(), match.end(), counted)
+                if form == "adjective" and self._unclear[token]:
+                    around = text[max(0, match.start() - 60) : match.start()], text[match.end() : match.end() + 80]
+                    left = "" if described(*around) else "no person"
             found.append(Site(match.start(), match.end(), match.group(), (token, form), left))
         if self.everywhere:
             return found
@@ -215,7 +242,7 @@ class TokenSwap:
         new, old = self._forms[other], self._forms[token]
         word = str(getattr(new, form))
         said = site.said
-        if form == "plural" and not word.endswith("s") and re.match(r"['’](?!\w)", text[site.end :]):
+        if form == "plural" and not word.endswith("s") and _owns(text, site):
             word += "'s"  # muslims' rights -> deaf people's rights
         if said.islower():
             return capitalised(word) if new.proper and not old.proper and not text.islower() else word
@@ -244,6 +271,12 @@ def _within(text: str, site: Site) -> bool:
     return re.search(r"[^.!?:\n\s=][\s\"“(]*$", text[max(0, site.start - 9) : site.start]) is not None
 
 
+def _owns(text: str, site: Site) -> bool:
+    """An apostrophe follows, and it does not close a quotation: muslims' rights, not 'Muslims'."""
+    quoted = text[max(0, site.start - 1) : site.start] in tuple("'‘’")
+    return not quoted and re.match(r"['’](?!\w)", text[site.end :]) is not None
+
+
 def _around(text: str, site: Site, words: int) -> tuple[int, int]:
     """Where the passage of so many words around the site begins and ends; the whole text if it has no more."""
     spans = [match.span() for match in re.finditer(r"\S+", text)]
@@ -254,30 +287,46 @@ def _around(text: str, site: Site, words: int) -> tuple[int, int]:
     return spans[first][0], spans[first + words - 1][1]
 
 
-def _form_here(text: str, start: int, end: int) -> str:
-    """An adjective that stands as a noun: "is a lesbian.", "the deaf are"."""
-    before = re.search(
-        r"\b(an?|the|every|another|one|some|no|that|this)\s+(?:(?:\w+ly|real|true|proud|fellow|former|typical)\s+)?$",
-        text[max(0, start - 24) : start],
-        re.IGNORECASE,
-    )
+def _form_here(text: str, start: int, end: int, counted: bool) -> str:
+    """An adjective that stands as a noun: "is a lesbian.", "the deaf are", "the ugliest Latina in"; "Chinese have".
+
+    counted: whether one of them is called by the word itself, "an American", as no one is called "a deaf".
+    """
+    after = re.match(r"\s+([\w'’]+)", text[end : end + 24])
+    verb = "" if after is None else after[1].lower()
+    before = _DETERMINED.search(text[max(0, start - 60) : start])
+    if verb == "who" and before is None:  # a conservative Christian who
+        before = _ANY_ONE.search(text[max(0, start - 60) : start])
     if before is None:
-        return "adjective"
+        if counted and _YOU.search(text[max(0, start - 40) : start]) and _OVER.match(text, end):
+            return "noun"
+        several = verb in _OF_SEVERAL and _BEGINS.search(text[max(0, start - 24) : start])
+        return "plural" if several else "adjective"
     if re.match(r"['’]s\b", text[end : end + 4]):
         return "noun"
-    after = re.match(r"\s+([\w'’]+)", text[end : end + 24])
-    acts = after is not None and (after[1].lower() in words_of("verbs") or after[1].endswith("ed"))
-    ends = after is None or acts or after[1].lower() in words_of("not_after_possessive")
+    acts = after is not None and (verb in words_of("verbs") or re.search(r"\w{3}ed$", verb) is not None)
+    ends = after is None or acts or verb in words_of("not_after_possessive")
     if not ends:
         return "adjective"
-    article, verb = before[1].lower(), "" if after is None else after[1].lower()
-    if verb == "vote" and text[start:end].lower() not in _TOGETHER:
+    article, said = before[1].lower(), text[start:end].lower()
+    if verb == "vote" and said not in _TOGETHER:
         return "adjective"  # the Latino vote
+    if verb in ("and", "or") and _shares_a_noun(text[end : end + 60]):
+        return "adjective"  # a gay or lesbian couple, the Christian and Muslim communities
     if article not in ("the", "some", "no", "that", "this"):
         return "noun"
-    if article == "the" and (verb in ("are", "were", "have", "do", "who") or text[start:end].lower() in _TOGETHER):
+    if article == "the" and (said in _TOGETHER or verb in _OF_SEVERAL or (verb == "who" and not counted)):
         return "plural"
-    return "noun" if acts else "adjective"
+    return "noun" if acts or (counted and article not in ("some", "no")) else "adjective"
+
+
+def _shares_a_noun(after: str) -> bool:
+    """ " and Muslim communities": what follows describes the same noun; not " and a Muslim", " or expat who"."""
+    found = re.match(r"\s+(?:and|or)\s+(\w+)[\s-]+(\w+)", after)
+    if found is None or found[1].lower() in DETERMINERS:
+        return False
+    ends = found[2].lower() in words_of("not_after_possessive") or found[2].lower() in words_of("verbs")
+    return not ends and not names_people(found[1])
 
 
 def _checked(tokens: Iterable[str], where: str = "") -> list[str]:

@@ -38,7 +38,8 @@ __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-ALONG, AMONG = (0.06,), (20.0, 32.0)  # of SenSeI with `about`: along directions, and among versions
+ALONG, AMONG = (0.06,), (12.0, 20.0)  # of SenSeI with `about`: along directions, and among versions
+DRAWN = 32  # texts, and sentences, whose versions a step looks among
 RATE, RATE_OF_VERSIONS = 1e-3, 3e-3  # so large a weight slows the training
 SHARPER = 10.0  # times the shrinkage among versions: where no gradient is followed, less of who is spoken of is needed
 MOST_ROWS = 5000  # whose versions are looked among
@@ -319,8 +320,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """SenSeI whose worst case is one of the versions: trained on features @ m, then networks of the features."""
         kinds = tuple(some.values[:MOST_ROWS] @ m for some in versions if len(some))
         training = self._training() | {"lr": RATE_OF_VERSIONS if self.lr is None else self.lr}
-        nets = [WorstVersionClassifier(kinds, rho=rho, **training) for rho in self._weights(AMONG)]
-        for net in nets:
+        nets = [WorstVersionClassifier(kinds, rho=rho, drawn=DRAWN, **training) for rho in self._weights(AMONG)]
+        for i, net in enumerate(nets, start=1):
+            net.set_params(random_state=self.random_state + 1000 * i)  # the more they differ, the more a mean gains
             net.fit(train[0] @ m, train[1])
             net.module_ = on_other_features(net.module_, torch.from_numpy(m))
         return nets

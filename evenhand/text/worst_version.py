@@ -19,14 +19,15 @@ __all__ = ["WorstVersionClassifier"]
 class WorstVersionClassifier(NeuralClassifier):
     """Loss + rho * E[max over versions of d_Y] (`objectives.versions.WorstVersion`).
 
-    kinds: the versions as vectors, each (g, m, d).
+    kinds: the versions as vectors, each (g, m, d). drawn: of how many of each kind a step looks at versions.
     """
 
     kinds: tuple[NDArray[Any], ...] = field(default=(), kw_only=False)
     rho: float = 2.0
+    drawn: int = 64
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
-        return WorstVersion(self.kinds, self.rho, self._loss, generator=search_generator)
+        return WorstVersion(self.kinds, self.rho, self._loss, generator=search_generator, drawn=self.drawn)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the versions: they are only needed to fit, and are data."""

@@ -1,21 +1,11 @@
 import pytest
 
-from evenhand.counterfactuals.context import left_because, names_people
+from evenhand.counterfactuals.context import left_because
 
 
 def reason(text, word, **options):
     start = text.index(word)
     return left_because(text, start, start + len(word), word.lower(), **{"plural": False, "insults": False, **options})
-
-
-@pytest.mark.parametrize("word", ["people", "teachers", "drummer", "pianist", "ladies", "musician", "boss's"])
-def test_nouns_for_people(word):
-    assert names_people(word)
-
-
-@pytest.mark.parametrize("word", ["paper", "song", "number", "error", "list", "river", "year"])
-def test_other_nouns(word):
-    assert not names_people(word)
 
 
 def test_a_vague_word_needs_somebody_it_describes():
@@ -198,3 +188,66 @@ def test_beside_them_people_are_still_people():
     assert reason("the american painters", "american") == ""
     assert reason("these foolish american painters", "american") == ""
     assert reason("these american painters", "american") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "why"),
+    [
+        ("an old Japanese car", "old", "no person"),  # the identity that follows is no person's either
+        ("a white male pug", "white", "no person"),
+        ("my black Labrador is older than you", "black", "no person"),  # "older" names nobody
+        ("he came out all white many people saw it", "white", "no person"),
+        ("an Indian lager", "Indian", "thing"),
+        ("a Chinese red", "Chinese", "thing"),
+        ("Stan's dog being gay", "gay", "no person"),
+        ("The dog is old, deaf and blind.", "deaf", "no person"),
+        ("The Chinese for tea is cha", "Chinese", "language"),
+        ("this website is soooo gay", "gay", "insult"),
+        ("see Votes:Deletion/Persecution of gays", "gays", "address"),
+        ("He translated it from Chinese into English", "Chinese", "language"),
+        ("English is harder than Japanese, he says", "Japanese", "language"),
+        ("the Mexican National Welterweight Championship", "Mexican", "name"),
+        ("the American Family Association sued", "American", "name"),
+        ('They played "American Woman" twice', "American", "name"),
+        ("Is Latino as a word older?", "Latino", "word"),
+        ("what you are too blind to see", "blind", "idiom"),
+        ("whisk the whites until stiff", "whites", "idiom"),
+        ("The female connector and the male one", "male", "no person"),
+    ],
+)
+def test_more_that_is_about_nobody(text, word, why):
+    token = {"whites": "white", "gays": "gay"}.get(word, word.lower())
+    start = text.rindex(word)
+    plural = word in ("whites", "gays")
+    assert left_because(text, start, start + len(word), token, plural=plural, insults=False) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("an old Japanese woman", "old"),
+        ("an old Japanese", "old"),
+        ("a white male who sings", "white"),
+        ("American college graduates", "American"),
+        ("a Taoist rents the flat", "Taoist"),
+        ("the Muslim and the Sikh alike", "Sikh"),
+        ("a wizard, blind from birth, sang", "blind"),
+        ("My aunt went deaf.", "deaf"),
+        ("Is Tom Muslim?", "Muslim"),
+        ("They live in Asia. White people live here", "White"),
+        ("it is about me being old and ill", "old"),
+        ("one of them is white", "white"),
+        ("Japanese President Sato and an American Nurse", "Japanese"),
+        ("That homosexual over there is a friend", "homosexual"),
+        ('"Jews Rule!" he cried', "Jews"),
+    ],
+)
+def test_more_that_is_about_somebody(text, word):
+    token = {"Jews": "jewish"}.get(word, word.lower())
+    start = text.index(word)
+    assert left_because(text, start, start + len(word), token, plural=word == "Jews", insults=False) == ""
+
+
+def test_teenagers_are_people():
+    assert left_because("a friend of teenagers", 12, 21, "teenage", plural=True, insults=False) == ""
+    assert reason("a teenage dream", "teenage") == "no person"

@@ -159,7 +159,7 @@ def test_nobody_with_a_token_is_an_empty_result():
 
 
 def test_a_text_of_a_megabyte():
-    text = "word " * 200_000 + "gay"
+    text = "word " * 200_000 + "she is gay"
     start = time.process_time()
     found = TokenSwap(TOKENS)([text])
     assert time.process_time() - start < 5
@@ -355,3 +355,36 @@ def test_a_group_that_votes_is_said_by_an_adjective():
     swap = TokenSwap(["latino", "deaf"])
     assert swap(["They want the Latino vote."]).values[0, 1] == "They want the deaf vote."
     assert swap(["The deaf vote."]).values[0, 1] == "The Latinos vote."
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("the ugliest latina in town", "the ugliest deaf person in town"),
+        ("Leave that poor American alone.", "Leave that poor deaf person alone."),
+        ("The American was tall.", "The deaf person was tall."),
+        ("a conservative Christian who sings", "a conservative deaf person who sings"),
+        ("They fought the Chinese in 1943.", "They fought the deaf people in 1943."),
+        ("gays, bis and trans have rights", "deaf people, bis and deaf people have rights"),
+        ("the Christian and Muslim communities", "the deaf and deaf communities"),
+        ("the Christian and the Muslim agreed", "the deaf person and the deaf person agreed"),
+        ("A CATHOLIC PRIEST", "A DEAF PRIEST"),
+        ("You dirty lesbian!", "You dirty deaf person!"),
+        ("Hormones make you female.", "Hormones make you deaf."),
+        ("a gay or lesbian couple", "a deaf or deaf couple"),
+        ("known to any Japanese or expat here", "known to any deaf person or expat here"),
+        ("from the 'Indians', here", "from the 'deaf people', here"),
+        ("the Indians' rights", "the deaf people's rights"),
+    ],
+)
+def test_nouns_where_nouns_stood(text, version):
+    swap = TokenSwap(identity_tokens())
+    assert swap([text]).values[0, -2] == version
+
+
+def test_an_adjective_needs_somebody_it_is_said_of():
+    swap = TokenSwap(identity_tokens())
+    assert swap.preview(["Nobody here has any knowledge of Chinese there."]).left[0].left == "no person"
+    assert swap.preview(["Her husband is Chinese."]).left == ()
+    assert len(TokenSwap(identity_tokens(), everywhere=True)(["some knowledge of Chinese there"])) == 1
+    assert len(TokenSwap(["purple", "green"])(["some knowledge of purple there"])) == 1  # words of your own

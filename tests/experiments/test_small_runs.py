@@ -100,6 +100,7 @@ def test_toxicity_occupations_and_their_trade_off(command, tmp_path):
 def test_moderation(run, tmp_path):
     said = run("moderation", "--quick")
     assert "| SenSeI + mentions | 1 |" in said
+    assert "| Blind | 1 |" in said
     tried = pd.read_csv(tmp_path / "moderation_quick_choice.csv")
     assert tried[["AUC", "CTF", "BA", "PC"]].stack().between(0, 1).all()
     runs = pd.read_csv(tmp_path / "moderation_quick.csv")

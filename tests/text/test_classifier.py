@@ -241,7 +241,7 @@ def test_with_sentences_about_others_there_are_both_searches_and_their_mean():
             )
         )
     assert [row["rho"] for row in alone.choice_] == [0.03, 0.06, 0.1]
-    assert [row["rho"] for row in told.choice_] == [0.06, 20.0, 32.0, 17.4]
+    assert [row["rho"] for row in told.choice_] == [0.06, 12.0, 20.0, 10.7]
     assert [row["rho"] for row in given.choice_] == [0.1]
     assert [row["rho"] for row in sensr.choice_] == [0.0]
 
@@ -254,6 +254,14 @@ def test_the_mean_is_taken_if_it_keeps_within_the_tolerance(method):
     assert kept.net_.module_[0].out_features == 3 * 30
     assert kept.rho_ == kept.choice_[-1]["rho"]
     assert refused.net_.module_[0].out_features == 30
+
+
+def test_networks_among_versions_start_elsewhere(monkeypatch):
+    monkeypatch.setattr("evenhand.text.classifier.AMONG", (5.0, 5.0))
+    model = classifier("sensei", about=ABOUT, max_accuracy_loss=1.0, steps=5).fit(TEXTS, Y)
+    weight = model.net_.module_[0].weight.detach().numpy()
+    assert weight.shape[0] == 90
+    assert not np.allclose(weight[30:60], weight[60:])  # of the same weight, from the same start, they would be one
 
 
 def test_no_versions_of_the_texts_but_of_sentences():

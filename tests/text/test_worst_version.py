@@ -1,6 +1,7 @@
 import pickle
 
 import numpy as np
+import torch
 from sklearn.base import clone
 
 from evenhand.estimators import ERMClassifier
@@ -50,3 +51,9 @@ def test_a_pickle_holds_no_data():
     kept = pickle.dumps(net)
     assert len(kept) < 40_000
     assert np.array_equal(pickle.loads(kept)._outputs(x), net._outputs(x))
+
+
+def test_so_many_are_drawn_as_said():
+    net = WorstVersionClassifier((versions(),), rho=1.0, drawn=7, **TRAINING)
+    net.fit(*people())  # what a fit needs before there is a loss
+    assert net._objective(torch.Generator()).drawn == 7

@@ -58,6 +58,8 @@ def text_block(name: str) -> str:
         return finetuned(json.loads(find(f"{name}.json").read_text()))
     if name == "moderation_gains":
         return moderated(pd.read_csv(find("moderation_runs.csv")))
+    if name == "moderation_blind":
+        return masked(pd.read_csv(find("moderation.csv")).set_index("method"))
     if name == "table1_toxicity_groups":
         return groups(pd.read_csv(find(f"{name}.csv")))
     if name == "table1_toxicity_directions":
@@ -87,7 +89,8 @@ def beside_the_paper(result: pd.DataFrame) -> pd.DataFrame:
     """The means of moderation.py with what the paper's Table 1 has for the method; mentions are not in the paper."""
     for i, score in enumerate(moderation.TABLE_1):
         of = {method: row[i] for method, row in table1_toxicity.PUBLISHED.items()}
-        of |= dict.fromkeys(("Baseline + mentions", "Baseline, mean of 3"), float("nan"))
+        others = [m for m in result["method"] if m.startswith("Blind")]
+        of |= dict.fromkeys(("Baseline + mentions", "Baseline, mean of 3", *others), float("nan"))
         result[f"{score} paper"] = [of.get(m, of.get(m.removesuffix(" + mentions"))) for m in result["method"]]
     return result
 
@@ -120,6 +123,18 @@ def moderated(runs: pd.DataFrame) -> str:
         f"{float((fair['BA'] - three['BA']).mean()):+.4f}, CTF score "
         f"{100 * float(1 - fair['CTF'].mean() / three['CTF'].mean()):.0f} % lower. A fit takes {times:.1f} times as "
         "long as one of CLP."
+    )
+
+
+def masked(result: pd.DataFrame) -> str:
+    """What masking the known tokens does, with mentions, beside what SenSeI does."""
+    plain, blind, fair = (result.loc[name] for name in ("Baseline", "Blind + mentions", "SenSeI + mentions"))
+    cut = {row.name: 100 * (1 - row["CTF"] / plain["CTF"]) for row in (blind, fair)}
+    return (
+        f"Masking with mentions: CTF score {cut[blind.name]:.0f} % lower than the plain model's (SenSeI "
+        f"{cut[fair.name]:.0f} %), consistency {blind['PC']:.3f} ({fair['PC']:.3f}), AUC {blind['AUC']:.4f} "
+        f"({fair['AUC']:.4f}), harmless sentences flagged {blind['t FPR']:.3f} ({fair['t FPR']:.3f}), FPED "
+        f"{blind['FPED']:.1f} ({fair['FPED']:.1f})."
     )
 
 

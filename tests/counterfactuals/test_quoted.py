@@ -1,0 +1,50 @@
+import pytest
+
+from evenhand.counterfactuals.quoted import in_a_title, spoken_about
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the word {} is old",
+        'the words "Irish" or "{}" there',
+        "the term “{}” offends",
+        "{} as a noun?",
+        "{} is a slur",
+        "{} means happy",
+        'it has the word " {} " in it',
+    ],
+)
+def test_the_word_itself(text):
+    assert spoken_about(*text.split("{}"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["the {} man", "being {} means a lot", "the terms {} people use", "she is {}, a word to the wise", "word word {}"],
+)
+def test_somebody_rather_than_a_word(text):
+    assert not spoken_about(*text.split("{}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('They sang "{} Woman" again', True),
+        ("I like ''The {} Dream of Ours''.", True),
+        ("“Young {}” is a song", True),
+        ("I saw 'The {} Wife' with her", True),
+        ("the Smiths' {} Wives Club's party", False),  # apostrophes
+        ("see the {} and Bolshevism section", True),
+        ('in "{} Voices In The Media: Consequences Of An', True),  # it ends beyond what is seen
+        ("it is about {} and the page", False),
+        ('He said "{} women rule" again', False),  # small letters: speech
+        ('"{} Suck!" he said', False),
+        ('"{}" is an adjective', False),
+        ('the "Young" {} Woman "Old" show', False),  # between two quotations
+        ('THE "{} WOMAN" SINGS', False),  # all in capitals says nothing
+    ],
+)
+def test_titles_in_quotation_marks(text, title):
+    before, after = text.split("{}")
+    assert in_a_title(before, "AMERICAN" if text.isupper() else "American", after) is title
