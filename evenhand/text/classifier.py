@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, Self, cast
 
 import numpy as np
@@ -322,7 +323,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         training = self._training() | {"lr": RATE_OF_VERSIONS if self.lr is None else self.lr}
         nets = [WorstVersionClassifier(kinds, rho=rho, drawn=DRAWN, **training) for rho in self._weights(AMONG)]
         for i, net in enumerate(nets, start=1):
-            net.set_params(random_state=self.random_state + 1000 * i)  # the more they differ, the more a mean gains
+            if isinstance(self.random_state, Integral):  # others begin elsewhere by themselves
+                net.set_params(random_state=self.random_state + 1000 * i)  # the more they differ, the more a mean gains
             net.fit(train[0] @ m, train[1])
             net.module_ = on_other_features(net.module_, torch.from_numpy(m))
         return nets

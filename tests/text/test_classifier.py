@@ -256,6 +256,13 @@ def test_the_mean_is_taken_if_it_keeps_within_the_tolerance(method):
     assert refused.net_.module_[0].out_features == 30
 
 
+@pytest.mark.filterwarnings("ignore:the plain model is the most consistent")
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(3)], ids=["None", "RandomState"])
+def test_random_states_of_any_kind(random_state):
+    model = classifier("sensei", about=ABOUT, max_accuracy_loss=1.0, steps=5, random_state=random_state).fit(TEXTS, Y)
+    assert [row["rho"] for row in model.choice_] == [0.06, 12.0, 20.0, 10.7]
+
+
 def test_networks_among_versions_start_elsewhere(monkeypatch):
     monkeypatch.setattr("evenhand.text.classifier.AMONG", (5.0, 5.0))
     model = classifier("sensei", about=ABOUT, max_accuracy_loss=1.0, steps=5).fit(TEXTS, Y)
