@@ -210,7 +210,7 @@ def judge(name: str, case: Case, seed: int) -> list[dict[str, object]]:
         case.model, case.x.numpy(), case.metric, case.eps, case.box, case.x_tune.numpy(), distinct_people=True
     )
     rbar = torch.from_numpy(cert.each_high) - cert.lam * case.eps
-    local = NetworkBound(problem, normalised(problem), layers, 0, 0, 0, 0, (0, 0), 0, None, None)
+    local = NetworkBound(problem, normalised(problem), layers, 0, 0, 0, 0, (0, 0), 0, 0.0, None, None)
     near, (low, high) = local.near(case.x, case.eps), local.score_range(case.x, case.eps)
     decided = stands(forward(layers, case.x), low, high, 0.0)
     normal = normalised(problem)
