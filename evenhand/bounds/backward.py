@@ -20,18 +20,37 @@ def mostly_on(layers: list[Layer]) -> float:
     return 1.0 if len(layers) <= 2 else DEEP
 
 
+def above_and_below(
+    layers: list[Layer], last: int, units: list[Lines], start: Tensor | None = None, lost: list[Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """a, c with z <= a . x + c and, as the second half of the functionals, -z <= a . x + c for what enters activation
+    ``last`` (or the output), between the lines of those before: (N or 1, 2 H, d), (N or 1, 2 H).
+
+    start (N, H): what enters the first activation at x = 0, where that is not its bias; lost: is given, layer by layer,
+    what the lines of each unit may lose, (N, 2 H, units).
+    """
+    weight, bias = layers[last].weight, layers[last].bias
+    a, constant = torch.cat([weight, -weight])[None], torch.cat([bias, -bias])[None]
+    for i in range(last, 0, -1):
+        unit, layer = units[i - 1], layers[i - 1]
+        if lost is not None:
+            lost.insert(0, a.abs() * unit.offset[:, None])
+        a, more = backward(a, unit, layer.weight, layer.bias if i > 1 or start is None else start)
+        constant = constant + more
+    return a, constant
+
+
 def backward(a: Tensor, unit: Lines, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """a', c with a . act(weight y + bias) <= a' . y + c between the lines of each row: a (N or 1, m, H), bias (H,) or
     (N, H) -> (N, m, H'), (N, m)."""
     up = a.clamp(min=0)
-    down = a - up
     constant = _against(up, unit.offset)
     if unit.floor is not None:
-        constant = constant + _against(down, unit.floor)
+        constant = constant + _against(a - up, unit.floor)
     if len(a) == 1 and a.shape[1] >= FEW and len(unit.slope) > 1:
-        slopes, level = _shared(up[0], down[0], unit, weight, bias)
+        slopes, level = _shared(up[0], (a - up)[0], unit, weight, bias)
     else:
-        middle = up * unit.slope[:, None] + down * unit.under[:, None]
+        middle = torch.where(a > 0, unit.slope[:, None], unit.under[:, None]).mul_(a)
         slopes, level = middle @ weight, _against(middle, bias) if bias.ndim == 2 else middle @ bias
     return slopes, constant + level
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evenhand.bounds.activations import lines
-from evenhand.bounds.backward import backward, mostly_on
+from evenhand.bounds.activations import Lines, lines
+from evenhand.bounds.backward import above_and_below, mostly_on
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.parts import Part
 
@@ -33,29 +33,18 @@ def linear_bounds(layers: list[Layer], part: Part, x: Tensor) -> Linear:
         wide = shared.expand(len(x), -1, -1)
         return Linear(wide, start, wide, start)
     low = start - part.upper(-shared)
-    bounds = [(low, torch.maximum(low, start + part.upper(shared)))]  # of a part that holds nobody any will do
+    high = start + part.upper(shared)
+    units: list[Lines] = []
     for last in range(1, len(layers)):
-        eye = torch.eye(layers[last].bias.shape[0], dtype=torch.float64)[None]
-        above, ceiling = _backward(layers, last, eye, bounds, start)
-        below, floor = _backward(layers, last, -eye, bounds, start)
+        high = torch.maximum(low, high)  # of a part that holds nobody any will do
+        units.append(lines(low, high, layers[last - 1].after, mostly_on(layers)))
+        a, c = above_and_below(layers, last, units, start)
+        width = layers[last].bias.shape[0]
         if last == len(layers) - 1:
-            return Linear(above, ceiling, -below, -floor)
-        low, high = -(floor + part.upper(below)), ceiling + part.upper(above)
-        bounds.append((low, torch.maximum(low, high)))
+            return Linear(a[:, :width], c[:, :width], -a[:, width:], -c[:, width:])
+        top = c + part.upper(a)
+        low, high = -top[:, width:], top[:, :width]
     raise AssertionError("a network ends in an affine layer")
-
-
-def _backward(
-    layers: list[Layer], last: int, c: Tensor, bounds: list[tuple[Tensor, Tensor]], start: Tensor
-) -> tuple[Tensor, Tensor]:
-    """a, c0 with c . z_last <= a . delta + c0, given bounds on what enters each activation before."""
-    a, constant = c @ layers[last].weight, c @ layers[last].bias
-    for i in range(last, 0, -1):
-        unit = lines(*bounds[i - 1], layers[i - 1].after, mostly_on(layers))
-        bias = layers[i - 1].bias if i > 1 else start
-        a, more = backward(a, unit, layers[i - 1].weight, bias)
-        constant = constant + more
-    return a, constant
 
 
 def gain(part: Part, linear: Linear, f_x: Tensor, lam: float) -> Tensor:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from evenhand.bounds.activations import lines
-from evenhand.bounds.backward import backward, mostly_on
+from evenhand.bounds.activations import Lines, lines
+from evenhand.bounds.backward import above_and_below, mostly_on
 from evenhand.bounds.layers import Layer
 from evenhand.bounds.problem import Problem
 
@@ -83,39 +83,42 @@ def bounded(layers: list[Layer], low: Tensor, high: Tensor, sign: Tensor, parent
 def _bounded(layers: list[Layer], low: Tensor, high: Tensor, sign: Tensor, parent: Tensor) -> Pieces:
     n, d = low.shape
     side, offset = torch.zeros(n, 0, d, dtype=torch.float64), torch.zeros(n, 0, dtype=torch.float64)
-    bounds: list[tuple[Tensor, Tensor]] = []
+    units: list[Lines] = []
     reach: list[Tensor] = []  # |coefficients| of what enters each ReLU
     possible = torch.ones(n, dtype=torch.bool)
     first = 0
     lost = torch.zeros(n, sign.shape[1], dtype=torch.float64)
     for last, layer in enumerate(layers):
         width = layer.bias.shape[0]
-        eye = torch.eye(width, dtype=torch.float64)[None]
         final = last == len(layers) - 1
         here = sign[:, first : first + width] if not final else torch.ones(n, width, dtype=torch.int8)
+        losses: list[Tensor] = []
         weighed = bool(here.any())  # what is lost on the way to a ReLU that is not split widens nothing that is kept
-        above, ceiling, loss_above = _backward(layers, last, eye, bounds, weighed)
-        below, floor, loss_below = _backward(layers, last, -eye, bounds, weighed)
-        above, below = above.expand(n, -1, -1), below.expand(n, -1, -1)
-        ceiling, floor = ceiling.expand(n, -1), floor.expand(n, -1)
-        top = supremum(above, ceiling, low, high, side, offset)
-        bottom = torch.minimum(-supremum(below, floor, low, high, side, offset), top)
-        unit = torch.where(here != 0, 1 / (top - bottom).clamp(min=1e-300), 0.0)
-        for i, (one, two) in enumerate(zip(loss_above, loss_below, strict=True)):
-            start = sum(layer.bias.shape[0] for layer in layers[:i])
-            lost[:, start : start + one.shape[2]] += ((one + two) * unit[..., None]).sum(1)
+        a, c = above_and_below(layers, last, units, lost=losses if weighed else None)
+        a, c = a.expand(n, -1, -1), c.expand(n, -1)
+        reached = supremum(a, c, low, high, side, offset)
+        top = reached[:, :width]
+        bottom = torch.minimum(-reached[:, width:], top)
+        unit = torch.where(here != 0, 1 / (top - bottom).clamp(min=1e-300), 0.0).repeat(1, 2)
+        start = 0
+        for loss in losses:
+            end = start + loss.shape[2]
+            lost[:, start:end] += (unit[:, None] @ loss)[:, 0]
+            start = end
+        above, below = a[:, :width], a[:, width:]
+        ceiling, floor = c[:, :width], c[:, width:]
         if final:
             break
         first += width
         possible &= ~(((here > 0) & (top < 0)) | ((here < 0) & (bottom > 0))).any(1)
         bottom = torch.where(here > 0, bottom.clamp(min=0), bottom)
         top = torch.where(here < 0, top.clamp(max=0), top)
-        bounds.append((bottom, torch.maximum(bottom, top)))
+        units.append(lines(bottom, torch.maximum(bottom, top), None, mostly_on(layers)))
         reach.append(torch.maximum(above.abs(), below.abs()))
-        # z >= 0 and z <= above . x + ceiling give above . x + ceiling >= 0; the other sign likewise
-        halfspace = torch.where((here > 0)[..., None], above, below)
-        more = torch.where(here > 0, ceiling, floor)
-        side, offset = _active(side, offset, halfspace, more, here != 0)
+        if weighed:  # z >= 0 and z <= above . x + ceiling give above . x + ceiling >= 0; the other sign likewise
+            halfspace = torch.where((here > 0)[..., None], above, below)
+            more = torch.where(here > 0, ceiling, floor)
+            side, offset = _active(side, offset, halfspace, more, here != 0)
     lost = torch.where(torch.isfinite(lost), lost, 0.0) * (sign == 0)
     shares = torch.cat(reach, 1) * (high - low)[:, None] if reach else torch.zeros(n, 0, d, dtype=torch.float64)
     shares = shares / shares.sum(-1, keepdim=True).clamp(min=1e-300)
@@ -151,22 +154,6 @@ def _where_to_cut(relu_loss: Tensor, column_loss: Tensor, signs: bool) -> Tensor
         by_sign &= (relu_loss > 0).sum(1) <= FEW_UNSURE
     choice = torch.where(by_sign, column_loss.shape[1] + relu.indices, column.indices)
     return torch.where(relu.values > 0, choice, -1)
-
-
-def _backward(
-    layers: list[Layer], last: int, c: Tensor, bounds: list[tuple[Tensor, Tensor]], weighed: bool
-) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """a, c0 with c . z_last <= a . x + c0, and, if asked, what each ReLU's relaxation may lose in it, (N, m, H) by
-    layer."""
-    a, constant = c @ layers[last].weight, c @ layers[last].bias
-    losses: list[Tensor] = []
-    for i in range(last, 0, -1):
-        unit = lines(*bounds[i - 1], None, mostly_on(layers))
-        if weighed:
-            losses.insert(0, a.abs() * unit.offset[:, None])
-        a, more = backward(a, unit, layers[i - 1].weight, layers[i - 1].bias)
-        constant = constant + more
-    return a, constant, losses
 
 
 def _active(side: Tensor, offset: Tensor, more: Tensor, more_offset: Tensor, use: Tensor) -> tuple[Tensor, Tensor]:
