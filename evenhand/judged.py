@@ -62,7 +62,7 @@ class Judged:
             classes = None  # as CatBoost's regressors say it
         module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
         if isinstance(module, nn.Module):
-            wide = copy.deepcopy(module).to(device=device, dtype=torch.float64).eval()
+            wide = _logits_of(copy.deepcopy(module)).to(device=device, dtype=torch.float64).eval()
             for parameter in wide.parameters():
                 parameter.requires_grad_(False)
             outputs = lambda x: _columns(wide(x.to(device)).to("cpu"))  # noqa: E731
@@ -183,6 +183,16 @@ class Judged:
             return h[:, 0].numpy()
         best = h.argmax(1).numpy()
         return np.asarray(self.classes)[best] if self.classes is not None and len(self.classes) == h.shape[1] else best
+
+
+def _logits_of(module: nn.Module) -> nn.Module:
+    """A Sequential without a softmax, or its logarithm, at its end: the logarithms of the probabilities are the logits
+    but for a shift of all of them, which is nothing; any other module as it is. Changes the module."""
+    if isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward and len(module) > 1:
+        last = module[-1]
+        ends = type(last) in (nn.Softmax, nn.LogSoftmax) and last.dim in (None, 1, -1)
+        module[-1] = nn.Identity() if ends else _logits_of(last)
+    return module
 
 
 def scores(h: Tensor, own: Tensor | None = None) -> Tensor:

@@ -245,3 +245,17 @@ def test_rows_that_are_not_finite_are_counted_each_once():
     x[1, 0] = x[3, 0] = x[3, 1] = np.nan
     with pytest.raises(ValueError, match="2 of 5 rows hold NaN or infinity"):
         Judged.of(lambda x: x).encode(x)
+
+
+@pytest.mark.parametrize("end", [nn.Softmax(1), nn.LogSoftmax(-1)])
+def test_a_softmax_at_the_end_is_judged_by_the_logits_before_it(end):
+    torch.manual_seed(0)
+    bare = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
+    for model in (nn.Sequential(*bare, end), nn.Sequential(bare, nn.Sequential(nn.Dropout(), end))):
+        x = torch.randn(20, 3, dtype=torch.float64)
+        judged = Judged.of(model)
+        torch.testing.assert_close(judged.outputs(x), Judged.of(bare).outputs(x))
+        p = torch.softmax(Judged.of(bare).outputs(x), 1)
+        expected = (p[:10] - p[10:]).abs().sum(1) / 2  # not those of a softmax of probabilities
+        torch.testing.assert_close(total_variation(judged.outputs(x[:10]), judged.outputs(x[10:])), expected)
+        assert isinstance(list(model.modules())[-1], type(end))  # the user's own is left as it was

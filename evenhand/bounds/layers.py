@@ -50,7 +50,7 @@ def _followed(model: nn.Module, d: int | None) -> list[Layer]:
     from evenhand.bounds.trace import traced_layers
 
     read = [parameter.shape[1] for parameter in model.parameters() if parameter.ndim == 2][:1]
-    widths = list(dict.fromkeys([*read, *([d] if d is not None else [])]))
+    widths = list(dict.fromkeys([*([d] if d is not None else []), *read]))  # not all of d columns may be read
     if not widths:
         raise CannotCertify(f"{type(model).__name__} holds no Linear layer, so there is nothing to certify")
     for width in widths[:-1]:

@@ -266,6 +266,8 @@ class _Walk:
         return self.values[argument]
 
     def _refused(self, name: str) -> CannotCertify:
+        if name.lower().replace("_", "") in ("softmax", "logsoftmax"):
+            name += " (let it return the logits before it)"
         return CannotCertify(
             "only affine layers (Linear, convolutions, BatchNorm, sums, constant factors, reshaping) and activations "
             f"of single values can be certified, and the model holds {name}; audit() gives a lower bound for any model"

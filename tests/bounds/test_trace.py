@@ -166,3 +166,35 @@ def test_what_cannot_be_followed_is_named(kind, name):
     with pytest.raises(CannotCertify, match=name) as refused:
         affine_layers(kind().double())
     assert "audit()" in str(refused.value)
+
+
+class FirstColumns(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 6), nn.Linear(6, 1)
+
+    def forward(self, x):
+        return self.b(F.relu(self.a(x[:, :3]))).squeeze(1)
+
+
+def test_columns_that_are_not_read_are_columns_still():
+    torch.manual_seed(0)
+    model, x = FirstColumns().double(), torch.randn(9, 5, dtype=torch.float64)
+    layers = affine_layers(model, 5)
+    assert layers[0].weight.shape[1] == 5
+    torch.testing.assert_close(forward(layers, x)[:, 0], model(x))
+
+
+class EndsInSoftmax(nn.Module):
+    def __init__(self, call):
+        super().__init__()
+        self.a, self.call = nn.Linear(3, 2), call
+
+    def forward(self, x):
+        return self.call(self.a(x), dim=1)
+
+
+@pytest.mark.parametrize("call", [torch.softmax, F.log_softmax])
+def test_a_softmax_is_refused_with_the_cure(call):
+    with pytest.raises(CannotCertify, match="softmax .let it return the logits before it."):
+        affine_layers(EndsInSoftmax(call), 3)
