@@ -1,4 +1,4 @@
-"""The study of eps = 0: its tables hold its settings, Table 3 has the one it chooses, and means of networks are exact."""
+"""The study of eps = 0: its tables hold its settings, Table 3 has the one it chooses, means of networks are exact."""
 
 import importlib
 from pathlib import Path
