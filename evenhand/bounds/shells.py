@@ -30,7 +30,9 @@ def radii(problem: Problem) -> Tensor:
 
 
 def affordable_shells(problem: Problem) -> bool:
-    """Whether the shells of hundreds of people are soon looked at."""
+    """Whether the shells of hundreds of people are worth a look, and soon looked at."""
+    if not problem.widths:
+        return False  # of a linear model the dual loses nothing but the width of its cells
     outputs = problem.layers[-1].bias.shape[0]  # of several a functional each is looked at again for every lam
     again = AGAIN * outputs * problem.d if outputs > 1 else 0
     through = sum(layer.weight.numel() for layer in problem.layers[:-1]) + again

@@ -1,0 +1,53 @@
+"""The study of eps = 0: its tables hold its settings, Table 3 has the one it chooses, means of networks are exact."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.datasets import synthetic
+from evenhand.fair_metrics import from_columns
+
+
+@pytest.fixture
+def study(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "experiments"))
+    return importlib.import_module("free_only")
+
+
+def test_the_table_of_adult_holds_every_setting(study):
+    table = pd.read_csv(study.RESULTS / "free_only.csv")
+    assert table["setting"].tolist() == list(study.ADULT)
+    assert table.notna().all().all()
+    pd.testing.assert_frame_equal(table, study.means(pd.read_csv(study.RESULTS / "free_only_runs.csv")), rtol=1e-9)
+
+
+def test_the_other_tables_have_every_setting(study):
+    table = pd.read_csv(study.RESULTS / "free_only_tables.csv")
+    assert table.groupby("table")["setting"].apply(list).map(lambda names: names == list(study.ELSEWHERE)).all()
+    runs = pd.read_csv(study.RESULTS / "free_only_tables_runs.csv")
+    pd.testing.assert_frame_equal(table, study.table_means(runs), rtol=1e-9)
+
+
+def test_table_3_has_the_setting_that_the_rule_chooses(study):
+    table = pd.read_csv(study.RESULTS / "free_only.csv")
+    tables = importlib.import_module("table3_adult")
+    assert study.ADULT[study.chosen(table)] == (tables.STRENGTHS, tables.FREE)
+
+
+def test_several_networks_give_the_mean_of_their_outputs(study):
+    X, y = synthetic(60, seed=0)
+    metric, settings = from_columns(X, [0]), {"steps": 3, "hidden": (4,)}
+    mean = study.fitted(metric, X, y, 5, settings | {"networks": 2}).decision_function(X)
+    each = [study.fitted(metric, X, y, seed, settings).decision_function(X) for seed in (5, 1005)]
+    assert not np.allclose(*each)
+    np.testing.assert_allclose(mean, np.mean(each, axis=0), atol=1e-6)
+
+
+def test_a_quick_run_writes_the_tables(study, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["free_only.py", "--quick", "--out", str(tmp_path)])
+    study.main()
+    assert len(pd.read_csv(tmp_path / "free_only.csv")) == 1
+    assert len(pd.read_csv(tmp_path / "free_only_tables.csv")) == 1
