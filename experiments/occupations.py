@@ -20,7 +20,7 @@ from text_tables import Runs, arguments, encoder, markdown, on_validation, table
 from evenhand.counterfactuals import GenderSwap, names_in
 from evenhand.datasets import Biographies
 from evenhand.evaluation import balanced_accuracy, ctf_squared, prediction_consistency
-from evenhand.text import TextClassifier, without_blind
+from evenhand.text import TextClassifier
 from evenhand.variations import Variations
 
 NAME = "occupations"
@@ -33,7 +33,7 @@ QUICK = {"hidden": (20,), "steps": 10, "k": 5}
 def scores(model: TextClassifier, swap: GenderSwap, bios: Biographies, test: np.ndarray) -> dict[str, float]:
     texts, y, gender = [bios.texts[i] for i in test], bios.y[test], bios.gender[test]
     predicted = model.predict(texts)
-    vectors, blind = without_blind(swap(texts).map(model.features_.transform))
+    vectors, blind = model.features_.seen(swap(texts))
     p = vectors.map(lambda x: model.calibration_.probabilities(model._logits(x)))
     gaps, rng = gaps_of(y, predicted, gender), np.random.RandomState(0)
     return {

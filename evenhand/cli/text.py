@@ -145,7 +145,10 @@ def report_texts(run: Path) -> bool:
 
 
 def _shown(worst: pd.DataFrame) -> list[Any]:
-    """The first lines of the worst versions, a text that is there twice only once."""
+    """The first lines of the worst versions that move at all, a text that is there twice only once."""
+    from evenhand.workflow.texts import SAME
+
+    worst = worst[worst["moves_by"] >= SAME]
     return list(worst.drop_duplicates(["text", "worst_version"]).head(SHOWN).to_dict("records"))
 
 
@@ -166,6 +169,14 @@ def show(findings: dict[str, Any]) -> None:
             f"{key} {model['levels'][name]['consistency']:.3f}" for key, model in findings["models"].items()
         )
         sys.stdout.write(f"decided alike whatever gives {name} away: {said}\n")
+    for key, model in findings["models"].items():
+        if model.get("read_alike") is not None:
+            stand, which = model["as_they_stand"], "" if key == "model" else f"{key} "
+            sys.stdout.write(
+                f"The {which}model reads words of the list alike: {model['read_alike']:.1%} of the texts with versions "
+                "get one answer by construction. Read as they stand, as words in no list are: "
+                f"consistent {stand['consistency']:.3f}, CTF {stand['ctf']:.3f}\n"
+            )
     certificate = findings["certificate"]
     for one in (certificate, *certificate.get("attributes", {}).values()):
         sys.stdout.write("\n" + (one.get("statement") or f"No certificate: {one['refused']}") + "\n")

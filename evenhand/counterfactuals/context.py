@@ -10,6 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from evenhand.counterfactuals.identities import identity_categories
+from evenhand.counterfactuals.names import known_names
 from evenhand.counterfactuals.people import BE, DETERMINERS, identity_word, identity_words, listed_people, names_people
 from evenhand.counterfactuals.quoted import in_a_title, spoken_about
 from evenhand.counterfactuals.texts import word_list, words_of
@@ -21,7 +22,6 @@ VAGUE = frozenset(
     ["black", "white", "male", "female", "straight", "old", "older", "young", "younger", "blind", "teenage"]
     + ["paralyzed"]
 )
-_NOUNS = frozenset(["black", "white", "male", "female", "teenage"])  # their plurals are people: whites, teenagers
 _SENSES = frozenset(["blind", "deaf", "paralyzed"])
 _JOINED_AFTER = frozenset(["friendly", "owned", "born", "led", "only", "hating", "bashing", "looking"])
 _JOINED_BEFORE = frozenset(["non", "anti", "pro", "ex", "openly", "so"])
@@ -53,6 +53,20 @@ _SHARED = re.compile(  # "Indian[ and Pakistani] villages": what follows is said
     r"(?:\s*,\s*[a-z]{3,}(?:an|ish|ese|ic|ch|ek|i))*,?\s+(?:and|or)\s+[a-z]{2,}(?:an|ish|ese|ic|ch|ek|i)(?=\s+\w)",
     re.IGNORECASE,
 )
+_BASED = re.compile(  # Canadian - based, American - Canadian
+    r"\s?[-‐‑]\s?(?:based|style|language|themed|made)\b|\s[-‐‑]\s\w+(?:an|ish|ese|ino|ic)\b", re.IGNORECASE
+)
+_TEAM = re.compile(  # the Indians player; people own theirs
+    r"\s+(?:players?|pitchers?|catchers?|infielders?|outfielders?|shortstop|quarterback|manager|coach|fans?|roster|"
+    r"games?|season|uniform|franchise|clubhouse|organi[sz]ation)\b",
+    re.IGNORECASE,
+)
+_RELATED = re.compile(r"\s?,\s+(?:the\s+|only\s+|eldest\s+)*(?:daughter|son|widow|sister|brother)\s+of\b")
+_OLD_FRIENDS = re.compile(
+    r"(?:\s+(?!and\b|or\b)\w+){0,2}?\s+(?:friend|buddy|buddie|pal|mate|chum|rival|enemy|enemie|flame|classmate|"
+    r"schoolmate|acquaintance|master)s?\b",
+    re.IGNORECASE,
+)
 _CONTINENTS = frozenset(["african", "american", "asian", "european", "indian"])
 _PART_OF = re.compile(
     r"\b(?:latin|native|(?:south|north)(?:east|west)?|east|west|central|sub-saharan)\s+$", re.IGNORECASE
@@ -65,8 +79,8 @@ _BODY = re.compile(  # Federation of American Scientists
     r"Department|Ministry|Committee|Foundation|Museum|Journal|History|Church|Organi[sz]ation) (?:of|for) (?:the )?$"
 )
 _BODY_FOLLOWS = re.compile(  # Mexican National Championship, American Family Association
-    r"(?: [A-Z][\w’']*){1,3} (?:Association|Society|Institute|Council|Union|Academy|Conference|League|Board|Alliance|"
-    r"Congress|Committee|Foundation|Museum|Journal|Church|Cent(?:er|re)|Championships?|Act|Awards?|Party|Fund|Network|"
+    r"(?: [A-Z][\w’']*(?: ['’]s?)?){1,3} "
+    r"(?:Association|Society|Institute|Council|Union|Academy|Conference|League|Board|Alliance|Congress|Committee|Foundation|Museum|Journal|Church|Cent(?:er|re)|Championships?|Act|Awards?|Party|Fund|Network|"
     r"Project|Movement|Front|Team|Cup|Day|Month|Games|Organi[sz]ation|Code|School|University|College|Hospital|Club)\b"
 )
 _LINKED = re.compile(  # a page's name
@@ -110,7 +124,7 @@ _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|listen(?:s|ed|ing)?(?: to)?|"
     r"knows?|knew|about|(?:is|was) (?:\w+er|more \w+|less \w+) than|teach(?:es)?|taught|stud(?:y|ies|ied|ying)|"
-    r"read(?:s|ing)?|writes?|in|[Oo]ld|[Cc]lassical|[Ss]implified|[Tt]raditional|translat(?:e|es|ed|ion)|into|from|"
+    r"read(?:s|ing)?|writes?|in|[Oo]ld|[Cc]lassical|[Ss]implified|[Tt]raditional|[Mm]odern|contemporary|spoken|written|translat(?:e|es|ed|ion)|into|from|"
     r"(?:dialect|speaker|grammar|vocabulary|translation|form)s? of)\s+"
     r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
     r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
@@ -157,6 +171,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         _joined(before, after)
         or (token in _CONTINENTS and _PART_OF.search(before))
         or (token == "american" and _SECOND.search(before))
+        or (token in _category("origin") and _BASED.match(after))
     ):
         return "compound"
     if re.search(r"[/_@=#\\.:][\w-]*$", before.rsplit(" ", 1)[-1]) and not re.search(r"[.:=]$", before):
@@ -171,12 +186,20 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "repeated"
     if in_a_title(before, said, after) or (plural and said == "Blacks" and re.search(r"\b(?:the|The) All $", before)):
         return "name"  # of a song, of a rugby team
+    if plural and said[:1].isupper() and _TEAM.match(after):
+        return "name"  # an Indians player
+    if said == "Indians" and re.search(r"[^.!?:\s]\s+(?!The\b)[A-Z]\w+\s$", before):
+        return "name"  # of a team or a nation: the Plains Indians
+    if said == "Christian" and re.search(r"\bmarried\s$", before) and _RELATED.match(after):
+        return "name"
     if token in ("old", "older", "younger") and re.search(
         r"(?:\b(?:years?|months?|weeks?|days?|yrs?|yr|y)[\s-]*|\d\s*)$", before, re.IGNORECASE
     ):
         return "age"
     if _idiom(before, after, token) or (token == "old" and _OLD_MAN.search(before) and re.match(_OLD_MEN, after)):
         return "idiom"
+    if token == "old" and (_OLD_FRIENDS.match(after) or re.search(r"\b(?:dear|good)\s+$", before, re.IGNORECASE)):
+        return "idiom"  # friends of long standing
     if token in ("blind", "deaf") and not insults and _SEEN.search(before) and re.match(r"\s*(?:$|[?!.]|or\b)", after):
         return "insult"
     if not insults and said.lower() in _SLURRED and _insult(before, after, plural):
@@ -191,7 +214,11 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "thing"
     if not plural and _part_of_a_name(before, said, after):
         return "name"
-    if token in VAGUE and not (plural and token in _NOUNS) and not _about_somebody(before, after, token):
+    noun = said.lower() != token  # whites, straights, a teenager: people
+    leading = re.search(r"([\w-]+)\s+$", before)
+    if noun and token == "teenage" and leading is not None and identity_word(leading[1]):
+        return "noun"  # an LGBT teenager: the word before says who
+    if token in VAGUE and not noun and not _about_somebody(before, after, token):
         return "" if token in ("male", "female") and _stands_alone(before, after) else "no person"
     return ""
 
@@ -281,7 +308,8 @@ def _names_thing(before: str, said: str, after: str, token: str, plural: bool) -
     if not phrase or any(identity_word(w) or _says_somebody(phrase, i) for i, w in enumerate(phrase)):
         return False
     known = words_of("of_people") | words_of("verbs")
-    return word not in known and re.search(r"(?:ed|ing|....ly)$", word) is None
+    often = word in ("daily", "weekly", "monthly", "quarterly")  # papers
+    return word not in known and (often or re.search(r"(?:ed|ing|....ly)$", word) is None)
 
 
 def _says_somebody(words: list[str], at: int) -> bool:
@@ -394,6 +422,11 @@ def _common(word: str) -> bool:
     )
 
 
+def _given_name(word: str) -> bool:
+    male, female = known_names()
+    return word in male or word in female
+
+
 def _about_somebody(before: str, after: str, token: str) -> bool:
     """Something says that the word describes a person: what follows, what it is said of, or who is addressed."""
     words: list[str] = []
@@ -424,8 +457,8 @@ def _about_somebody(before: str, after: str, token: str) -> bool:
     if token in _SENSES and _ENDS.match(after) and (_BECOMES.search(before) or re.match(r"\s+from birth\b", after)):
         return True
     said_of = _SAID_OF_ONE.search(before)
-    if said_of is not None and names_people(said_of[1]) and _ENDS.match(after):
-        return True  # his mother is white
+    if said_of is not None and _ENDS.match(after) and (names_people(said_of[1]) or _given_name(said_of[1])):
+        return True  # his mother is white, Peter is blind
     return (_PREDICATE.search(before) is not None and _ENDS.match(after) is not None) or (
         _PERSONAL.search(before) is not None
     )

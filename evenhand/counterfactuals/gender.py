@@ -121,6 +121,27 @@ class GenderSwap:
             end = site.end
         return "".join([*pieces, clean[end:]])
 
+    def alike(self, texts: Iterable[str]) -> Variations:
+        """The texts that say a gender in two forms, as it is and as the other one, the same two for both versions.
+
+        Names are always the first of their list, "Mrs" and "Miss" are "Ms", and "him" is judged as "her" is: a model
+        that reads the mean of the two forms cannot tell the versions of a text apart.
+
+        >>> GenderSwap().alike(["Mrs Lee took her book with her."]).values.tolist()
+        [['Mr Lee took his book with him.', 'Ms Lee took her book with her.']]
+        """
+        values: list[list[str]] = []
+        rows: list[int] = []
+        for row, text in enumerate(map(cleaned, as_texts(texts))):
+            sites = [site for site in self.sites(text) if not site.left]
+            if sites:
+                values.append(sorted(self._spelt(text, sites, other=other) for other in (False, True)))
+                rows.append(row)
+        table = np.empty((len(values), 2), dtype=object)
+        for i, pair in enumerate(values):
+            table[i] = pair
+        return Variations(table, np.array(rows, dtype=np.intp))
+
     def preview(self, texts: Iterable[str], show: int = 12) -> Preview:
         """What would be swapped in the texts, and what is left and why."""
         listed, swapped = as_texts(texts), 0
@@ -182,6 +203,33 @@ class GenderSwap:
         if word in _HONOURS and word not in self._nouns:
             return "name"
         return left_noun(word, match, before, after, subject, others) if word in self._nouns else ""
+
+    def _spelt(self, text: str, sites: list[Site], *, other: bool) -> str:
+        """The text in one spelling of either gender: as it is, or as the other one."""
+        pieces: list[str] = []
+        end = 0
+        for site in sites:
+            word = self._one_spelling(text, site, other)
+            word = word.lower() if site.said.islower() else like_case(word, site.said)
+            pieces += [with_article(text[end : site.start], word), word]
+            end = site.end
+        return "".join([*pieces, text[end:]])
+
+    def _one_spelling(self, text: str, site: Site, other: bool) -> str:
+        """What a version and its own other version have in common: "him" may come back as "his", "hers" as "her"."""
+        kind, word = site.kind
+        if kind > 0:  # always the first names of the lists
+            names = self._others[word] if other else self._others[self._others[word][0]]
+            return names[(kind - 1) % len(names)]
+        if word in ("his", "hers", "him", "her"):
+            if (word in ("her", "hers")) != other:
+                return "her"
+            of_somebody = word in ("his", "hers") or owned_follows(text, site.start, site.end)
+            return "his" if of_somebody else "him"
+        if word in TITLES:
+            return "mr" if (word == "mr") != other else "ms"
+        swapped = self._swap[word]
+        return swapped if other else self._swap.get(swapped, swapped)  # a hostess is a host in both
 
     def _written(self, clean: str, text: str, site: Site) -> str:
         kind, word = site.kind

@@ -92,7 +92,8 @@ def described(before: str, after: str) -> bool:
     people = words_of("of_people")
     phrase = _phrase(after)
     for word, following in zip(phrase, [*phrase[1:], ""]):
-        of_a_thing = following.lower().removesuffix("s") in words_of("things")
+        owned = re.search(r"['’]s?$", word) is not None  # people's songs are theirs; gay bar songs are nobody's
+        of_a_thing = not owned and following.lower().removesuffix("s") in words_of("things")
         if word.lower() in people or identity_word(word) or (names_people(word) and not of_a_thing):
             return True
     if re.match(r"\s+(?:who\w*|owned)\b|-(?:owned|friendly|led)", after, re.I) or _ADDRESSED.search(before):

@@ -17,7 +17,9 @@ _BEFORE, _AFTER = rf"(?<![^\W{_NO_SPACES}])", rf"(?![^\W{_NO_SPACES}])"  # a let
 _INVISIBLE = re.compile(r"[\u200b\u2060\ufeff\u00ad]|(?<=[A-Za-zÀ-ɏ])[\u200c\u200d](?=[A-Za-zÀ-ɏ])")
 _WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}  # full-width letters
 _ARTICLE = re.compile(r"(?<!\w)(an?)(\s+[\"“'‘(]?)$", re.IGNORECASE)
-_SPELT_OUT = re.compile(r"(?:[B-DF-HJ-NP-TV-XZ]{2,}|[A-Z]{2,3})(?![A-Za-z])")  # letter by letter: an LGBT group
+_SPELT_OUT = re.compile(  # letter by letter: an LGBT group; not A MAN
+    r"(?!(?:MAN|MEN|SON|HE|HIM|HIS|HER)\b)(?:[B-DF-HJ-NP-TV-XZ]{2,}|[A-Z]{2,3})(?![A-Za-z])"
+)
 
 
 def as_texts(texts: Iterable[str]) -> list[str]:

@@ -40,6 +40,9 @@ _YOU = re.compile(  # you dirty American!
 )
 _OVER = re.compile(r"\s*(?:$|[.,;:!?\n]|(?:and|or|but|why|who|how|when|if|so|go|get|stop)\b)", re.IGNORECASE)
 _GAP, _WORD = re.compile(r"\s+"), re.compile(r"\w+")
+_CALLED = re.compile(r"\s+(person|people)\b", re.IGNORECASE)  # a deaf person is what a lesbian is: one noun
+_OF_THEM = re.compile(r"['’]s?(?!\w)")
+READINGS = 4  # tokens of the list, or of a category, as which a text that mentions one of them is read
 
 
 class TokenSwap:
@@ -108,6 +111,9 @@ class TokenSwap:
         # Vague words have passed a test of their own, and words of your own have none.
         self._unclear = [not everywhere and known(t.lower()) and t.lower() not in VAGUE for t in self.tokens]
         self._category = [name for name, some in self.categories.items() for _ in some]
+        of = {name: [i for i, kind in enumerate(self._category) if kind == name] for name in self.categories}
+        self._handful = {name: _spread(some, READINGS) for name, some in of.items()}
+        self._readings = max(map(len, self._handful.values()))
         # One group for each form, longest first: the group which matched says which token it was, whatever the case.
         spelt = {form.adjective.lower(): (i, "adjective") for i, form in enumerate(self._forms)}
         for i, form in enumerate(self._forms):
@@ -135,6 +141,31 @@ class TokenSwap:
         table = np.empty((len(values), self._m), dtype=object)
         for i, versions in enumerate(values):
             table[i] = versions
+        return Variations(table, np.array(rows, dtype=np.intp))
+
+    def alike(self, texts: Iterable[str]) -> Variations:
+        """The texts that mention a token in a few forms that are the same whichever token of the list it is.
+
+        Each token is replaced by the same few tokens of the list (of its category), spread evenly over it, in one
+        spelling: a model that reads the mean of these forms cannot tell who of the list is spoken of. What the rules
+        leave stays as it is, and so does a text that mentions nobody of the list, which is not in `rows`.
+
+        >>> swap = TokenSwap(["gay", "deaf", "muslim"])
+        >>> swap.alike(["A gay man sings.", "Nobody."]).values.tolist()
+        [['A gay man sings.', 'A deaf man sings.', 'A Muslim man sings.']]
+        >>> swap.alike(["Deaf people's songs"]).values.tolist() == swap.alike(["Muslims' songs"]).values.tolist()
+        True
+        """
+        values: list[list[str]] = []
+        rows: list[int] = []
+        for row, text in enumerate(map(cleaned, as_texts(texts))):
+            sites = [site for site in self.sites(text) if not site.left]
+            if sites:
+                values.append([self._read_as(text, sites, j) for j in range(self._readings)])
+                rows.append(row)
+        table = np.empty((len(values), self._readings), dtype=object)
+        for i, forms in enumerate(values):
+            table[i] = forms
         return Variations(table, np.array(rows, dtype=np.intp))
 
     def mentioned(self, texts: Iterable[str]) -> list[set[str]]:
@@ -237,6 +268,25 @@ class TokenSwap:
             pieces.append(with_article(before, following[0] if following is not None else ""))
         return "".join([*pieces, text[end:]])
 
+    def _read_as(self, text: str, sites: list[Site], j: int) -> str:
+        """The text with the j-th of the few tokens of its category at each site, spelt alike whatever stood there."""
+        pieces: list[str] = []
+        end = 0
+        for site in sites:
+            token, form = site.kind
+            handful = self._handful[self._category[token]]
+            new = self._forms[handful[j % len(handful)]]
+            before, end = text[end : site.start], site.end
+            called = _CALLED.match(text, end) if form == "adjective" else None
+            if called is not None:
+                form, end = ("noun" if called[1].lower() == "person" else "plural"), called.end()
+            word = str(getattr(new, form))
+            word = capitalised(word) if new.proper else word
+            if form == "plural" and (owns := _OF_THEM.match(text, end)) and (owns[0][1:] or _owns(text, site)):
+                word, end = word + ("'" if word.endswith("s") else "'s"), owns.end()
+            pieces += [with_article(before, word), word]
+        return "".join([*pieces, text[end:]])
+
     def _written(self, text: str, site: Site, other: int) -> str:
         token, form = site.kind
         new, old = self._forms[other], self._forms[token]
@@ -266,6 +316,11 @@ class TokenSwap:
         )
 
 
+def _spread(some: list[int], n: int) -> list[int]:
+    """At most n of the numbers, evenly spread over them: a list mostly goes from kind to kind."""
+    return [some[(2 * i + 1) * len(some) // (2 * n)] for i in range(n)] if len(some) > n else some
+
+
 def _within(text: str, site: Site) -> bool:
     """Whether the site stands inside a sentence, not at its beginning."""
     return re.search(r"[^.!?:\n\s=][\s\"“(]*$", text[max(0, site.start - 9) : site.start]) is not None
@@ -292,7 +347,7 @@ def _form_here(text: str, start: int, end: int, counted: bool) -> str:
 
     counted: whether one of them is called by the word itself, "an American", as no one is called "a deaf".
     """
-    after = re.match(r"\s+([\w'’]+)", text[end : end + 24])
+    after = re.match(r"\s+[\[\"“‘]*([\w'’]+)", text[end : end + 24])
     verb = "" if after is None else after[1].lower()
     before = _DETERMINED.search(text[max(0, start - 60) : start])
     if verb == "who" and before is None:  # a conservative Christian who

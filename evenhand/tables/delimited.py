@@ -62,7 +62,7 @@ def read_delimited(
             )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise TableError(
-            f"{path} cannot be read as a table separated by {_named(sep)}: {first_line(error)}; mend that "
+            f"{path} cannot be read as a table separated by {_named(sep)}: {_said(error)}; mend that "
             "line, or name "
             "the separator",
             "separator",
@@ -209,6 +209,11 @@ def _decimal(lines: list[str], sep: str) -> str:
     commas = sum(bool(_DECIMAL_COMMA.match(cell)) for cell in cells)
     points = sum(bool(_DECIMAL_POINT.match(cell)) for cell in cells)
     return "," if commas > points else "."
+
+
+def _said(error: Exception) -> str:
+    """What the parser says, without whose parser it is."""
+    return first_line(error).removeprefix("Error tokenizing data. ").removeprefix("C error: ")
 
 
 def _named(sep: str) -> str:

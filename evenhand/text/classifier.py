@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand.counterfactuals.columns import swap_column
 from evenhand.counterfactuals.texts import as_texts
+from evenhand.counterfactuals.tokens import TokenSwap
 from evenhand.error_rates import auc, threshold_at
 from evenhand.estimators import CLPClassifier, ERMClassifier, SenSeIClassifier, SenSRClassifier
 from evenhand.estimators.inputs import named
@@ -39,7 +40,7 @@ __all__ = ["TextClassifier"]
 
 Swaps = Callable[[list[str]], Variations]
 RHOS = {"sensei": (0.03, 0.06, 0.1), "clp": (0.03, 0.1, 0.3), "sensr": (0.0,), "plain": (0.0,)}  # of two classes
-ALONG, AMONG = (0.06,), (12.0, 20.0)  # of SenSeI with `about`: along directions, and among versions
+ALONG, AMONG = (0.06,), (8.0, 12.0)  # of SenSeI with `about`: along directions, and among versions
 DRAWN = 32  # texts, and sentences, whose versions a step looks among
 RATE, RATE_OF_VERSIONS = 1e-3, 3e-3  # so large a weight slows the training
 SHARPER = 10.0  # times the shrinkage among versions: where no gradient is followed, less of who is spoken of is needed
@@ -73,6 +74,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         mean of CLP's. Without `about`, or where rho is given, there is only the search along directions.
     shrink: how much less the features count along directions in which versions of a text differ more than texts do
         (`Shrinkage`), ten times as much among versions; 0 for not at all.
+    read_alike: read a text that the swap would change alike whoever of the list it is about: its features are the mean
+        of those of a few forms (`TokenSwap.alike`, `GenderSwap.alike`). Over the words of the list the model then
+        answers alike by construction, wherever the rules see them; training does what it can for all others, and
+        trains on the texts as they stand. None: with a `TokenSwap`, for which it was measured; True: with any swap that
+        has the method. Nothing changes for the method "plain".
     lr: the rate of the training; None for .001, or .003 where SenSeI looks among versions.
     validation_fraction: the share of the texts that chooses rho, the calibration and the threshold.
     The threshold of two classes is the lowest that flags no more harmless validation texts than the plain model does
@@ -98,6 +104,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         eps: float = 0.3,
         k: int = 25,
         shrink: float = 30.0,
+        read_alike: bool | None = None,
         hidden: tuple[int, ...] = (500,),
         steps: int = 400,
         batch_size: int = 256,
@@ -117,6 +124,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.eps = eps
         self.k = k
         self.shrink = shrink
+        self.read_alike = read_alike
         self.hidden = hidden
         self.steps = steps
         self.batch_size = batch_size
@@ -138,9 +146,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check(texts, labels, attributes)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         fit, held = split(codes, self.validation_fraction, self.random_state, texts)
-        self.features_ = TextFeatures(self.encoder)
+        alike = self.swaps if self._reads_alike() else None
+        self.features_ = TextFeatures(self.encoder, alike)
         if self.text is not None:
-            self.features_ = FrameFeatures(self.encoder, self.text).fit_columns(given.iloc[fit])
+            self.features_ = FrameFeatures(self.encoder, self.text, alike).fit_columns(given.iloc[fit])
         vectors = self.features_.vectors(given)
         self.features_.fit_vectors(vectors[fit])
         scaled = self.features_.scaled(vectors)
@@ -159,6 +168,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shrunk = self.features_.shrinkage_
         x, (seen, *others) = shrunk(scaled), [_with(shrunk, some) for some in every]
         valid = [_with(shrunk, some) for some in valid]
+        read = scaled[held] if alike is None else self.features_.scaled(self.features_.read(_rows(given, held)))
         train = self._with_mentions(x[fit], codes[fit])
         self.fair_metric_ = self._metric([seen, *others[: len(about)]])
         both = among and self.method == "sensei" and self.rho == "auto"
@@ -169,10 +179,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             nets += self._among([seen, *others], train, shrunk.to(sharper).astype(np.float32))
         mean = among and len(nets) > 1
         nets += [_mean(nets)] if mean else []
-        judged = [self._judge(net, x[held], codes[held], valid) for net in nets]
+        judged = [self._judge(net, shrunk(read), codes[held], valid) for net in nets]
         self.choice_ = [{"rho": getattr(net, "rho", 0.0), **found} for net, found in zip(nets, judged)]
         self._take(nets, mean, plain, codes[held], sum(map(len, valid)))
-        self._calibrate(self.features_.shrinkage_(scaled[held]), codes[held])
+        read = scaled[held] if self.features_.alike is None else read
+        self._calibrate(self.features_.shrinkage_(read), codes[held])
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -211,10 +222,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 taken, self.chosen_because_ = choose(single, *rule, compared)
         if taken is None:
             warnings.warn(self.chosen_because_, stacklevel=3)
-            self.rho_, self.net_ = 0.0, plain
+            self.rho_, self.net_, self.features_.alike = 0.0, plain, None
             self.features_.shrinkage_ = Shrinkage.none(self.features_.n_features_out_)
         else:
             self.rho_, self.net_ = self.choice_[taken]["rho"], nets[taken]
+
+    def _reads_alike(self) -> bool:
+        there = self.method != "plain" and hasattr(self.swaps, "alike")
+        return there and (isinstance(self.swaps, TokenSwap) if self.read_alike is None else bool(self.read_alike))
 
     def _weights(self, two: tuple[float, ...]) -> tuple[float, ...]:
         return weights(two, len(self.classes_)) if self.rho == "auto" else (float(self.rho),)
@@ -222,6 +237,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check(self, texts: list[str], labels: NDArray[Any], attributes: dict[str, Any]) -> None:
         if self.method not in RHOS:
             raise ValueError(f"method is one of {', '.join(RHOS)}; got {self.method!r}")
+        if self.read_alike is True and self.swaps is not None and not hasattr(self.swaps, "alike"):
+            kind = type(self.swaps).__name__
+            raise ValueError(
+                f"read_alike=True needs swaps with a method alike, as TokenSwap has; got a {kind}: leave it out"
+            )
         if self.swaps is None and self.method != "plain" and (not attributes or self.method == "clp"):
             raise ValueError(f"method {self.method!r} needs swaps, for example TokenSwap(identity_tokens(), sample=8)")
         if self.about is not None and not isinstance(self.about, Variations):
@@ -266,7 +286,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unknown = set(labels.tolist()) - set(self.classes_.tolist())
         if unknown:
             raise ValueError(f"mentions have labels {sorted(map(str, unknown))} that y does not; use the same labels")
-        added = self.features_.transform(more)  # before the shrinkage is learned, without it
+        added = self.features_.shrinkage_(self.features_.scaled(self.features_.vectors(more)))
         return np.concatenate([x, added]), np.concatenate([codes, np.searchsorted(self.classes_, labels)])
 
     def _about(self, given: Any) -> list[Variations]:
@@ -383,6 +403,10 @@ def _mean(nets: list[Any]) -> Any:
     mean.rho = float(f"{np.mean([net.rho for net in nets]):.3g}")
     mean.module_ = mean_network([net.module_ for net in nets])
     return mean
+
+
+def _rows(given: Any, rows: NDArray[np.intp]) -> Any:
+    return [given[i] for i in rows] if isinstance(given, list) else given.iloc[rows]
 
 
 def _with(f: Callable[[NDArray[Any]], NDArray[Any]], versions: Variations) -> Variations:

@@ -24,11 +24,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The vectors of an encoder, each feature scaled to mean 0 and standard deviation 1 on the texts of `fit`.
 
     encoder: a `SentenceEncoder`, any function list[str] -> array (n, d), or the name of a sentence-transformers model.
+    alike: None, or a swap with a method `alike` (`TokenSwap`, `GenderSwap`): then a text that it would swap is the mean
+        of its few forms that are the same whoever of the list the text is about, so that nobody can be told apart.
     Without the scaling a network of the usual start hardly learns: features of sentence encoders are about 0.05 large.
     """
 
-    def __init__(self, encoder: Encoder | str) -> None:
+    def __init__(self, encoder: Encoder | str, alike: Any = None) -> None:
         self.encoder = encoder
+        self.alike = alike
 
     def fit(self, X: Iterable[str], y: Any = None) -> Self:
         self.fit_vectors(self.vectors(X))
@@ -45,16 +48,52 @@ class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
         check_is_fitted(self, "mean_")
-        return self.shrinkage_(self.scaled(self.vectors(X)))
+        return self.shrinkage_(self.scaled(self.read(X)))
 
     def scaled(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors of the encoder on the learned scale: (..., d)."""
         scaled: NDArray[np.float32] = ((vectors - self.mean_) / self.scale_).astype(np.float32)
         return scaled
 
-    def vectors(self, X: Iterable[str]) -> NDArray[np.float32]:
-        """What the encoder says of the texts: (n, d), finite."""
-        listed = as_texts(X)
+    def vectors(self, X: Any) -> NDArray[np.float32]:
+        """What the encoder says of the texts as they stand: (n, d), finite."""
+        return self._with_columns(X, self._encoded(self._texts(X)))
+
+    def read(self, X: Any) -> NDArray[np.float32]:
+        """The vectors of the texts as the model reads them: as they stand, or alike whoever of the list is meant."""
+        return self._with_columns(X, self._alike(self._texts(X)))
+
+    def seen(self, versions: Variations) -> tuple[Variations, int]:
+        """Versions as the model reads them, of those whose versions the encoder can tell apart as they stand; and how
+        many others there are (`without_blind`). Versions that are read alike are seen: reading them so is the model's
+        own doing."""
+        apart, blind = without_blind(versions.map(self.vectors))
+        if self.alike is None or len(apart) == 0:
+            return Variations(self.shrinkage_(self.scaled(apart.values)), apart.rows) if len(apart) else apart, blind
+        kept = np.isin(versions.rows, apart.rows)
+        return Variations(versions.values[kept], versions.rows[kept], versions.like).map(self.transform), blind
+
+    def _alike(self, texts: list[str]) -> NDArray[np.float32]:
+        if self.alike is None:
+            return self._encoded(texts)
+        forms = self.alike.alike(texts)
+        said = forms.flat() if len(forms) else []
+        own = np.setdiff1d(np.arange(len(texts)), forms.rows)
+        place = {text: i for i, text in enumerate(dict.fromkeys([*said, *(texts[i] for i in own)]))}
+        encoded = self._encoded(list(place))  # each once: what is the same has the same vector, whatever the encoder
+        out = np.empty((len(texts), encoded.shape[1]), dtype=np.float32)
+        out[own] = encoded[[place[texts[i]] for i in own]]
+        if len(forms):
+            out[forms.rows] = encoded[[place[text] for text in said]].reshape(*forms.values.shape, -1).mean(axis=1)
+        return out
+
+    def _texts(self, X: Any) -> list[str]:
+        return as_texts(X)
+
+    def _with_columns(self, X: Any, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        return vectors
+
+    def _encoded(self, listed: list[str]) -> NDArray[np.float32]:
         if not callable(getattr(self, "encoder_", None)):
             self.encoder_ = SentenceEncoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         vectors = np.asarray(self.encoder_(listed), dtype=np.float32)

@@ -28,7 +28,7 @@ from evenhand.text.shrink import Shrinkage
 __all__ = ["FORMAT", "load_text", "save_text", "text_model_file"]
 
 FORMAT = "evenhand text model 1"
-_PARAMETERS = ["method", "text", "rho", "eps", "k", "shrink", "hidden", "steps", "batch_size", "lr"] + [
+_PARAMETERS = ["method", "text", "rho", "eps", "k", "shrink", "read_alike", "hidden", "steps", "batch_size", "lr"] + [
     "max_accuracy_loss",
     "validation_fraction",
     "random_state",
@@ -44,6 +44,11 @@ def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dic
         raise TypeError(
             f"the encoder is a {type(encoder).__name__}, which cannot be saved by name; use SentenceEncoder(name), or "
             "pickle the model where the function can be imported"
+        )
+    if model.features_.alike is not None and describe_swaps(model.features_.alike) is None:
+        raise TypeError(
+            f"the model reads texts by the method `alike` of a {type(model.features_.alike).__name__}, which a file "
+            "cannot hold; train with read_alike=False, or pickle the model where the class can be imported"
         )
     linear = [layer for layer in model.net_.module_ if isinstance(layer, nn.Linear)]
     about = {
@@ -61,6 +66,7 @@ def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dic
             "calibration": [model.calibration_.slope, model.calibration_.shift],
             "layers": len(linear),
             "because": model.chosen_because_,
+            "alike": model.features_.alike is not None,
             "levels": [[one.name, list(one.groups), one.explained] for one in model.levels_],
         },
         "columns": _columns(model.features_),
@@ -95,12 +101,13 @@ def load_text(path: str | os.PathLike[str], encoder: SentenceEncoder | None = No
             f"the encoder {encoder.name!r} (max_length {encoder.max_length}) is not the one the model was trained "
             f"with, {said['name']!r} (max_length {said['max_length']}): their hashes differ"
         )
-    parameters = about["parameters"] | {"hidden": tuple(about["parameters"]["hidden"])}
+    parameters = {"read_alike": False} | about["parameters"] | {"hidden": tuple(about["parameters"]["hidden"])}
     model = TextClassifier(encoder, read_swaps(about["swaps"]), **parameters)
     model.classes_ = np.array(about["classes"])
-    model.features_ = TextFeatures(encoder)
+    alike = model.swaps if about["fitted"].get("alike") else None  # older files read texts as they stand
+    model.features_ = TextFeatures(encoder, alike)
     if (columns := about.get("columns")) is not None:
-        model.features_ = FrameFeatures(encoder, model.text)
+        model.features_ = FrameFeatures(encoder, model.text, alike)
         model.features_.numbers_ = {name: tuple(measured) for name, measured in columns["numbers"]}
         model.features_.kinds_ = dict(columns["kinds"])
     model.features_.encoder_ = encoder

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from evenhand.counterfactuals.texts import as_texts
 from evenhand.text.features import Encoder, TextFeatures
 
 __all__ = ["FrameFeatures", "as_frame"]
@@ -25,8 +26,8 @@ class FrameFeatures(TextFeatures):
     Fitted: `numbers_` (name -> median, low, high) and `kinds_` (name -> the kinds, None for the rare ones together).
     """
 
-    def __init__(self, encoder: Encoder | str, text: Any) -> None:
-        super().__init__(encoder)
+    def __init__(self, encoder: Encoder | str, text: Any, alike: Any = None) -> None:
+        super().__init__(encoder, alike)
         self.text = text
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -58,12 +59,16 @@ class FrameFeatures(TextFeatures):
             self.scale_[-count:] = self.scale_[-count:].clip(min=RARE_SCALE)
         return self
 
-    def vectors(self, X: Any) -> NDArray[np.float32]:
+    def _texts(self, X: Any) -> list[str]:
         check_is_fitted(self, "kinds_")
         frame = as_frame(X, self.text)
         lacking = [name for name in [*self.numbers_, *self.kinds_] if name not in frame.columns]
         if lacking:
             raise ValueError(f"the table has no column {lacking[0]!r}, which the model was trained with")
+        return as_texts(frame[self.text])
+
+    def _with_columns(self, X: Any, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        frame = as_frame(X, self.text)
         beside = [np.empty((len(frame), 0))]
         for name, (median, low, high) in self.numbers_.items():
             values = _numbers(frame[name], name)
@@ -74,7 +79,7 @@ class FrameFeatures(TextFeatures):
             if kinds and kinds[-1] is None:
                 one_hot[:, -1] = ~one_hot.any(axis=1)
             beside.append(one_hot)
-        return np.hstack([super().vectors(frame[self.text]), np.hstack(beside).astype(np.float32)])
+        return np.hstack([vectors, np.hstack(beside).astype(np.float32)])
 
 
 def as_frame(X: Any, text: Any) -> pd.DataFrame:

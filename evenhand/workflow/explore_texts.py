@@ -67,6 +67,7 @@ class TextExplorer:
             **said[0],
             "versions": [said[i] | {"moves_by": float(moves[i])} for i in order],
             "passage": whole != text,
+            "read_alike": bool(versions) and self.model.features_.alike is not None,
             "left": self._left(text),
             "beside": beside,
         }

@@ -45,6 +45,7 @@ HARMLESS = frozenset(
 )
 NEGATED = ("not ", "not_", "not-", "non")  # "not toxic", "non-toxic", "nontoxic"
 FEWEST = 3  # texts of a class: one each to train on, to choose by and to judge
+LONGEST = 30  # characters of a label that is shown
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,10 @@ def swaps_named(name: str, texts: list[str] | None = None, every: bool = False) 
                 "--swap is identity, categories, gender, names, or a file with one token a line; "
                 f"there is no file {name}"
             )
-        lines = [line.split("#")[0].strip() for line in path.read_text("utf-8").splitlines()]
+        lines = [line.split("#")[0].strip() for line in _read(path).splitlines()]
         lines = [line for line in lines if line]
+        if len(lines) < 2 and ":" not in "".join(lines):
+            raise TableError(f"{path.name} holds {len(lines)} tokens, one a line; a swap needs two or more: add others")
         if lines and all(":" in line for line in lines):
             pairs = (line.split(":", 1) for line in lines)
             tokens = {kind.strip(): [t.strip() for t in some.split(",") if t.strip()] for kind, some in pairs}
@@ -141,6 +144,18 @@ def swaps_named(name: str, texts: list[str] | None = None, every: bool = False) 
             tokens = lines
     largest = max(map(len, tokens.values())) if isinstance(tokens, dict) else len(tokens)
     return TokenSwap(tokens, sample=None if every or largest - 1 <= SAMPLE else SAMPLE, **options)
+
+
+def _read(path: Path) -> str:
+    """A list as text: UTF-8, or UTF-16 that says so."""
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise TableError(f"{path.name} is not a text in UTF-8, one token a line; save it as one") from None
+    return text
 
 
 def text_task(
@@ -211,10 +226,13 @@ def _labels(
     if known is None:
         found, y = np.unique(said, return_inverse=True)
         if len(found) < 2 or len(found) > 200:
-            raise TableError(f"{target!r} must hold classes, between 2 and 200 of them; it holds {len(found)}")
+            raise TableError(
+                f"{target!r} must hold classes, between 2 and 200 of them; it holds {len(found)}: name another target, "
+                "or add rows of another class"
+            )
         few = [str(label) for label, count in zip(found, np.bincount(y)) if count < FEWEST]
         if few:
-            shown = ", ".join(map(repr, few[:5])) + (" ..." if len(few) > 5 else "")
+            shown = _named(few)
             raise TableError(
                 f"{target!r} has classes with fewer than {FEWEST} texts, too few to train and judge by: {shown}; "
                 "leave these rows out or join the classes"
@@ -224,8 +242,15 @@ def _labels(
     place = {label: code for code, label in enumerate(known)}
     strange = sorted(set(said.tolist()) - set(place))
     if strange:
-        raise TableError(f"{target!r} holds {', '.join(map(repr, strange[:5]))}; the model knows {', '.join(known)}")
+        raise TableError(f"{target!r} holds {_named(strange)}; the model knows {', '.join(known)}")
     return np.array([place[label] for label in said.tolist()], dtype=np.intp), known
+
+
+def _named(labels: list[str]) -> str:
+    """A few of the labels; a long one is a text rather than a label, and no error repeats a text."""
+    short = [repr(label) for label in labels[:5] if len(label) <= LONGEST]
+    more = len(labels) - len(short)
+    return ", ".join([*short, f"{more:,} more" if short else f"{more:,} long ones"] if more else short)
 
 
 def _flagged_last(labels: list[str], positive: str | None, target: str) -> list[int]:

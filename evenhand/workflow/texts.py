@@ -21,7 +21,7 @@ from evenhand.error_rates import ErrorRates, auc, equal_error_rate, error_rates,
 from evenhand.evaluation import balanced_accuracy, ctf_std, prediction_consistency
 from evenhand.output_distances import total_variation
 from evenhand.tables.read import TableError
-from evenhand.text import TextClassifier, without_blind
+from evenhand.text import TextClassifier
 from evenhand.text.levels import Levels, groups_of
 from evenhand.variations import Variations
 from evenhand.workflow.text_task import Beside, TextTask, swaps_named, text_task
@@ -43,6 +43,11 @@ __all__ = [
 ]
 
 Say = Callable[[str], None]
+SAME = 1e-6  # a move of the probabilities that is none
+BY_CONSTRUCTION = (
+    " The model reads the words of the list alike, so this holds by construction wherever the rules see them, and says "
+    "nothing about words that are in no list."
+)
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ def judge_task(
         return found
     predicted = np.searchsorted(model.classes_, model.predict(task.judging))
     features = model.features_
-    scaled = features.scaled(features.vectors(task.judging))
+    scaled = features.scaled(features.read(task.judging))
     found["levels"] = {}
     for one in levels:
         moved = one.versions(scaled)
@@ -229,38 +234,52 @@ def _versions_found(model: TextClassifier, versions: Variations | None, two: boo
     found: dict[str, Any] = {"blind": 0, "_worst": none, "_rates": None}
     if versions is None or len(versions) == 0:
         return found
-    p = versions.map(model.predict_proba)
-    vectors = versions.map(model.features_.transform)
-    _, blind = without_blind(vectors)
-    kept = (np.asarray(vectors.values) != vectors.values[:, :1]).reshape(len(p), -1).any(axis=1)
-    p = Variations(p.values[kept], p.rows[kept])
+    features = model.features_
+    seen, found["blind"] = features.seen(versions)
+    if len(seen) == 0:
+        return found
+    kept = np.isin(versions.rows, seen.rows)
     said = versions.values[kept]
     if versions.columns is not None:
         said = said[:, :, versions.columns.index(model.text)]
-    found["blind"] = blind
-    if len(p) == 0:
-        return found
-    decided = (p.values[:, :, 1] >= model.threshold_) if two else p.values.argmax(axis=2)
-    distance = 0.5 * np.abs(p.values - p.values[:, :1]).sum(axis=-1)
+    p = seen.map(lambda x: model.calibration_.probabilities(model._logits(x))).values
+    decided, distance = _decided_and_moved(model, p)
+    found |= _scores_of(p, decided, distance)
+    if features.alike is not None:
+        some = Variations(versions.values[kept], seen.rows, versions.like)
+        raw = some.map(lambda rows: features.shrinkage_(features.scaled(features.vectors(rows))))
+        p_raw = raw.map(lambda x: model.calibration_.probabilities(model._logits(x))).values
+        found["read_alike"] = float((distance.max(axis=1) < SAME).mean())
+        found["as_they_stand"] = _scores_of(p_raw, *_decided_and_moved(model, p_raw))
     at = distance.argmax(axis=1)
     row = np.arange(len(p))
-    found |= {
-        "consistency": prediction_consistency(decided.astype(int)),
-        "ctf": ctf_std(p.values[:, :, 1]) if two else float(distance.max(axis=1).mean()),
-        "worst_move": float(distance.max(axis=1).mean()),
-    }
     found["_worst"] = pd.DataFrame(
         {
-            "row": p.rows,
+            "row": seen.rows,
             "text": said[:, 0],
             "worst_version": said[row, at],
-            "probability": p.values[:, 0, 1] if two else p.values[:, 0].max(axis=-1),
-            "probability_of_worst": p.values[row, at, 1] if two else p.values[row, at].max(axis=-1),
+            "probability": p[:, 0, 1] if two else p[:, 0].max(axis=-1),
+            "probability_of_worst": p[row, at, 1] if two else p[row, at].max(axis=-1),
             "moves_by": distance[row, at],
             "decision_changes": decided[row, at] != decided[:, 0],
         }
     ).sort_values("moves_by", ascending=False, kind="stable")
     return found
+
+
+def _decided_and_moved(model: TextClassifier, p: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Decisions (g, m) on the versions and how far each lies from version 0, in total variation."""
+    decided = (p[:, :, 1] >= model.threshold_) if p.shape[2] == 2 else p.argmax(axis=2)
+    return decided, 0.5 * np.abs(p - p[:, :1]).sum(axis=-1)
+
+
+def _scores_of(p: NDArray[np.float64], decided: NDArray[Any], distance: NDArray[np.float64]) -> dict[str, float]:
+    worst = float(distance.max(axis=1).mean())
+    return {
+        "consistency": prediction_consistency(decided.astype(int)),
+        "ctf": ctf_std(p[:, :, 1]) if p.shape[2] == 2 else worst,
+        "worst_move": worst,
+    }
 
 
 def certificates(
@@ -271,7 +290,7 @@ def certificates(
     attributes = {}
     for one in model.levels_:
         features = model.features_
-        moved = one.versions(features.scaled(features.vectors(task.judging)))
+        moved = one.versions(features.scaled(features.read(task.judging)))
         moved = Variations(features.shrinkage_(moved.values), moved.rows)
         what = (
             f"setting what gives {one.name} away to the mean of each of its {len(one.groups)} groups moves a row's "
@@ -279,8 +298,11 @@ def certificates(
         )
         attributes[one.name] = certificate_of(model, moved, confidence, what, "rows")
     if versions is not None:
-        seen, _ = without_blind(versions.map(model.features_.transform))
-        return certificate_of(model, seen, confidence) | {"attributes": attributes}
+        seen, _ = model.features_.seen(versions)
+        found = certificate_of(model, seen, confidence)
+        if "statement" in found and model.features_.alike is not None:
+            found["statement"] += BY_CONSTRUCTION
+        return found | {"attributes": attributes}
     if not attributes:
         why = "nothing in text or columns tells the sensitive columns better than chance, so there are no versions"
         return {"refused": why, "attributes": {}}
@@ -325,6 +347,9 @@ def named_worst(worst: pd.DataFrame) -> dict[str, Any]:
     """Which version is the worst of all, and which words are the worst ones most often; no text is repeated."""
     if len(worst) == 0:
         return {}
+    worst = worst[worst["moves_by"] >= SAME]
+    if len(worst) == 0:
+        return {"statement": "No version of a text moves its probabilities."}
     words = [changed_words(text, version) for text, version in zip(worst["text"], worst["worst_version"])]
     often = Counter(word.lower() for word in words if word).most_common(3)
     first = worst.iloc[0]

@@ -48,7 +48,9 @@ def test_train_predict_and_audit(comments, tmp_path, invoke, monkeypatch):
     assert {path.name for path in run.iterdir()} >= {
         *("model.text", "metrics.json", "certificate.json", "versions.csv", "report.html", "run.json")
     }
+    assert "reads words of the list alike" in done.stdout
     metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["models"]["fair"]["as_they_stand"]["ctf"] > 0
     assert metrics["models"]["fair"]["ctf"] < metrics["models"]["plain"]["ctf"]
     assert "</html>" in (run / "report.html").read_text(encoding="utf-8")
     predicted = invoke("predict", run / "model.text", comments, "--json")
@@ -167,3 +169,45 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path):
         run.stdout.close()
         assert run.stderr.read() == b""
         assert run.wait(timeout=60) == 0
+
+
+ODD = {
+    "bom": "\ufeffcomment,toxic\nA gay man sings.,0\n".encode(),
+    "utf-16": "comment,toxic\nA gay man sings.,0\n".encode("utf-16"),
+    "crlf": b"comment,toxic\r\nA gay man sings.,0\r\n",
+    "semicolons": b"comment;toxic\nA gay man, sings.;0\n",
+    "breaks": b'comment,toxic\n"A gay man\n""sings"".",0\n',
+    "empty texts": b"comment,toxic\n,1\nNaN,0\nA gay man sings.,0\n",
+    "zero width": "comment,toxic\nA g\u200bay man sings.,0\n".encode(),
+    "emoji": "comment,toxic\n😀 A gay man sings 👩🏽‍🚀.,0\n".encode(),
+    "long": f"comment,toxic\nA gay man sings. {'word ' * 5000},0\n".encode(),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_files_are_read(name, tmp_path, invoke):
+    (tmp_path / "odd.csv").write_bytes(ODD[name])
+    done = invoke("swaps", tmp_path / "odd.csv", "--text", "comment")
+    assert done.exit_code == 0, done.stderr
+    assert "[gay -> " in done.stdout
+    assert done.stdout.startswith("1 of 1 texts")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"comment,toxic\nA secret man.,0\nAnother secret,0\nA third,0\n", "it holds 1: name another target"),
+        (b"comment,toxic\nA secret,0\nb,1\n", "fewer than 3 texts"),
+        (b"comment,toxic\nA secret,a secret that is much too long to be a label\nb,c\n", "1 more; leave"),
+        (b"comment,toxic\n" + b"A secret,0\n" * 60 + b"b,1,2,3\n", "commas: Expected 2 fields in line 62, saw 4; mend"),
+        (b"", "is empty"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_said_in_a_sentence_without_a_text(data, said, tmp_path, invoke):
+    (tmp_path / "odd.csv").write_bytes(data)
+    args = ["--text", "comment", "--target", "toxic", "--swap", "identity", "--out", tmp_path / "run"]
+    done = invoke("train", tmp_path / "odd.csv", *args)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "secret" not in done.stderr
+    assert "Traceback" not in done.stderr

@@ -237,3 +237,27 @@ def test_other_languages_are_left_and_the_preview_says_so():
     assert len(swap(texts)) == 0
     assert {change.left for change in swap.preview(texts).left} == {"not English"}
     assert swap.swap("He sang La vie en rose.") == "She sang La vie en rose."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "She took her book with her.",
+        "Anna Lee is a hostess and a mother of two; a friend of hers gave her money.",
+        "Mrs. Lee thanked herself. She met her husband when he saw her in Rome.",
+        "ANNA IS A WOMAN. HER DOG LIKES HER.",
+        "anna is a nurse. she likes her job",
+        "Sir Peter Smith is a male nurse. He met Tom.",
+        "He is a waiter, said Miss Lee of him.",
+    ],
+)
+def test_both_versions_are_read_alike(text):
+    swap = GenderSwap(nouns=True, names=(["Tom", "Peter"], ["Anna", "Mary"]))
+    read = swap.alike([text, swap.swap(text), "It rained."])
+    assert read.rows.tolist() == [0, 1]
+    assert read.values[0].tolist() == read.values[1].tolist()
+    assert len(set(read.values[0])) == 2
+
+
+def test_capitals_are_words_not_letters():
+    assert GenderSwap(nouns=True).swap("SHE IS A WOMAN") == "HE IS A MAN"

@@ -388,3 +388,86 @@ def test_an_adjective_needs_somebody_it_is_said_of():
     assert swap.preview(["Her husband is Chinese."]).left == ()
     assert len(TokenSwap(identity_tokens(), everywhere=True)(["some knowledge of Chinese there"])) == 1
     assert len(TokenSwap(["purple", "green"])(["some knowledge of purple there"])) == 1  # words of your own
+
+
+SAID = [
+    "A lesbian sings.",
+    "My gay neighbour met an old Muslim teacher.",
+    "They like Jews and Muslims' songs.",
+    "The man is a Buddhist.",
+    "GAY PEOPLE SING!",
+    "An elderly person helped deaf people's children.",
+    "Canadian women met black men in a black car.",
+]
+
+
+@pytest.mark.parametrize("text", SAID)
+@pytest.mark.parametrize("tokens", [["lesbian", "gay", "muslim", "jewish", "buddhist", "elderly", "deaf", "canadian"]])
+def test_every_version_is_read_alike(text, tokens):
+    swap = TokenSwap(tokens)
+    versions = swap([text]).values[0].tolist()
+    read = swap.alike(versions)
+    assert read.rows.tolist() == list(range(len(tokens)))
+    assert len({tuple(forms) for forms in read.values.tolist()}) == 1
+    assert len(set(read.values[0])) == read.values.shape[1] == 4
+
+
+def test_a_text_is_read_with_a_few_tokens_spread_over_the_list():
+    tokens = [f"kind{i}" for i in range(8)]
+    read = TokenSwap(tokens).alike(["nobody", "a kind0 and a kind5"])
+    assert read.rows.tolist() == [1]
+    assert read.values.tolist() == [[f"a kind{i} and a kind{i}" for i in (1, 3, 5, 7)]]
+    assert TokenSwap(["kind0", "kind1"]).alike(["a kind1"]).values.tolist() == [["a kind0", "a kind1"]]
+    assert TokenSwap(tokens, sample=2, passage=3).alike(["one two three four kind0"]).values[0, 0] == (
+        "one two three four kind1"
+    )
+
+
+def test_each_category_is_read_as_its_own_tokens():
+    swap = TokenSwap({"faith": ["muslim", "jewish"], "age": ["old", "young", "elderly"]})
+    read = swap.alike(["An old man met Muslims in a black car."]).values[0].tolist()
+    assert read == [
+        "An old man met Muslims in a black car.",
+        "A young man met Jews in a black car.",
+        "An elderly man met Muslims in a black car.",
+    ]
+    assert swap.alike(["A young man met Jews in a black car."]).values[0].tolist() == read
+
+
+def test_what_the_rules_leave_is_read_as_it_stands():
+    swap = TokenSwap(identity_tokens())
+    assert len(swap.alike(["He drove straight to the black market.", "", "你好"])) == 0
+    hidden = swap.alike(["a g\u200bay man"]).values.tolist()
+    assert hidden == swap.alike(["a deaf man"]).values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("The Canadian - based singer left.", "compound"),
+        ("She is an American - Canadian painter.", "compound"),
+        ("An Indians player met him.", "name"),
+        ("She wrote of the Prairie Indians there.", "name"),
+        ("She edits a Catholic weekly .", "thing"),
+        ("An old sailing pal of mine called.", "idiom"),
+        ("the word in modern Chinese", "language"),
+        ("the American Painters ' Club in Rome", "name"),
+        ("He married Christian , widow of Lee .", "name"),
+    ],
+)
+def test_read_in_an_encyclopedia_and_left(text, why):
+    assert TokenSwap(identity_tokens()).preview([text]).left[0].left == why
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["He is a teenager.", "She met straights there.", "Peter is blind.", "Deaf people's songs"],
+)
+def test_about_somebody(text):
+    assert TokenSwap(identity_tokens()).preview([text]).left == ()
+
+
+def test_a_word_in_brackets_or_quotes_is_described_by_the_one_before():
+    swap = TokenSwap(["american", "deaf"])
+    assert swap(["Ann is an American [job] who sings."]).values[0, 1] == "Ann is a deaf [job] who sings."
+    assert swap(['an American "friend" of mine']).values[0, 1] == 'a deaf "friend" of mine'

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -41,3 +42,32 @@ def test_blind_means_no_version_differs():
     seen, blind = without_blind(Variations(values, [4, 5, 6]))
     assert (seen.rows.tolist(), blind) == ([5], 2)
     assert without_blind(Variations(np.empty((0, 2, 2)), []))[1] == 0
+
+
+class Double:
+    """Reads "he" and "she" as both."""
+
+    def alike(self, texts):
+        rows = [i for i, text in enumerate(texts) if text.split()[0] in ("he", "she")]
+        said = [[f"{who} {texts[i].split(' ', 1)[1]}" for who in ("he", "she")] for i in rows]
+        return Variations(np.array(said, dtype=object).reshape(-1, 2), rows)
+
+
+def test_what_is_read_alike_is_the_mean_of_its_forms():
+    texts = ["he sang", "a banana", "she sang"]
+    features = TextFeatures(lengths, Double()).fit(texts)
+    read = features.read(texts)
+    assert (features.vectors(texts) == lengths(texts)).all()
+    assert (read[[0, 2]] == lengths(["he sang", "she sang"]).mean(axis=0)).all()
+    assert (read[1] == lengths(texts)[1]).all()
+    assert (features.transform(texts) == features.scaled(read)).all()
+    assert clone(features).get_params()["alike"] is not None
+
+
+def test_versions_that_are_read_alike_are_seen_and_blind_ones_are_not():
+    versions = Variations(np.array([["he sang", "she sang"], ["abc", "cba"], ["x", "xyz"]], dtype=object), [4, 5, 6])
+    for alike in (None, Double()):
+        seen, blind = TextFeatures(lengths, alike).fit(["a", "bb"]).seen(versions)
+        assert (seen.rows.tolist(), blind) == ([4, 6], 1)
+        assert (seen.values[0, 0] == seen.values[0, 1]).all() == (alike is not None)
+    assert TextFeatures(lengths).fit(["a"]).seen(Variations(np.array([["abc", "cba"]], dtype=object), [0]))[1] == 1

@@ -44,6 +44,46 @@ def test_a_saved_model_predicts_the_same_and_the_file_holds_no_cache(model, tmp_
     assert text_model_file(path)
 
 
+def test_a_saved_model_reads_alike_as_it_did_and_an_older_file_does_not(model, tmp_path):
+    path = tmp_path / "model.text"
+    save_text(model, path)
+    texts = ["My gay friend sings.", "My deaf friend sings."]
+    mine = TokenSwap(TOKENS)([COMMENTS.texts[i] for i in range(40)]).values[0].tolist()
+    again = load_text(path, Small())
+    assert again.read_alike is None
+    assert (again.predict_proba(texts + mine) == model.predict_proba(texts + mine)).all()
+    assert np.ptp(again.predict_proba(mine), axis=0).max() < 1e-9
+    with np.load(path) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    about = json.loads(str(arrays["about"]))
+    del about["parameters"]["read_alike"], about["fitted"]["alike"]
+    np.savez(tmp_path / "older.npz", **(arrays | {"about": np.array(json.dumps(about))}))
+    older = load_text(tmp_path / "older.npz", Small())
+    assert older.read_alike is False
+    assert np.ptp(older.predict_proba(mine), axis=0).max() > 1e-6
+
+
+def test_a_way_of_reading_that_a_file_cannot_hold_is_refused(monkeypatch, tmp_path):
+    class Own:
+        def __init__(self):
+            self.swap = TokenSwap(TOKENS, sample=2)
+
+        def __call__(self, texts):
+            return self.swap(texts)
+
+        def alike(self, texts):
+            return self.swap.alike(texts)
+
+    monkeypatch.setattr("evenhand.text.files.SentenceEncoder", Small)
+    options = {"hidden": (3,), "steps": 2, "k": 2, "rho": 1.0}
+    model = TextClassifier(Small(), Own(), read_alike=True, **options).fit(COMMENTS.texts, COMMENTS.y)
+    with pytest.raises(TypeError, match=r"method `alike` of a Own.*read_alike=False"):
+        save_text(model, tmp_path / "x")
+    model = TextClassifier(Small(), Own(), read_alike=False, **options).fit(COMMENTS.texts, COMMENTS.y)
+    save_text(model, tmp_path / "x")
+    assert load_text(tmp_path / "x", Small()).swaps is None
+
+
 def test_the_mean_of_several_networks_is_saved_as_the_one_it_is(model, tmp_path):
     other = TextClassifier(Small(), model.swaps, hidden=(6, 4), steps=10, k=3, rho=1.0, random_state=1)
     both = [model.net_.module_, other.fit(COMMENTS.texts, COMMENTS.y).net_.module_]

@@ -34,6 +34,8 @@ def test_every_version_is_shown_the_worst_first(explorer):
     text = next(text for text in COMMENTS.texts if " gay " in text)
     said = explorer.ask({"text": text})
     assert len(said["versions"]) == len(TOKENS) - 1  # training drew two of them
+    assert said["read_alike"]
+    assert not explorer.ask({"text": "Nobody sings."})["read_alike"]
     versions = TokenSwap(TOKENS)([text]).values[0]
     p = explorer.model.predict_proba(versions.tolist())[:, 1]
     assert said["scores"]["toxic"] == pytest.approx(p[0])

@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from evenhand.counterfactuals import GenderSwap, TokenSwap
 from evenhand.datasets import templates
+from evenhand.report.texts import render_texts
 from evenhand.tables.read import TableError
 from evenhand.workflow.folder import plain
 from evenhand.workflow.texts import Beside, swaps_named, text_task, train_texts
@@ -25,10 +26,36 @@ def embed(texts):
 def run():
     task = text_task(FRAME, "comment", "toxic")
     said = []
-    found = train_texts(
-        *(task, embed, TokenSwap(TOKENS), said.append), abuse=True, rho=1.0, hidden=(20,), steps=80, k=6, lr=3e-3
-    )
+    options = {"rho": 1.0, "hidden": (20,), "steps": 80, "k": 6, "lr": 3e-3, "read_alike": False}
+    found = train_texts(task, embed, TokenSwap(TOKENS), said.append, abuse=True, **options)
     return task, found, said
+
+
+@pytest.fixture(scope="module")
+def alike():
+    options = {"rho": 1.0, "hidden": (20,), "steps": 20, "k": 6, "lr": 3e-3}
+    return train_texts(text_task(FRAME, "comment", "toxic"), embed, TokenSwap(TOKENS), print, **options)
+
+
+def test_what_holds_by_construction_is_told_from_what_is_learned(alike):
+    plain, fair = (alike.findings["models"][name] for name in ("plain", "fair"))
+    assert fair["read_alike"] == fair["consistency"] == 1
+    assert fair["ctf"] < 1e-9 < fair["as_they_stand"]["ctf"]
+    assert fair["blind"] == plain["blind"]  # read alike is not blind
+    assert "read_alike" not in plain
+    certificate = alike.findings["certificate"]
+    assert certificate["mean"] == 0
+    assert "by construction" in certificate["statement"]
+    assert "nothing about words that are in no list" in certificate["statement"]
+    assert certificate["worst"] == {"statement": "No version of a text moves its probabilities."}
+
+
+def test_the_report_says_so(alike):
+    page = render_texts(alike.findings, [], {})
+    stand = alike.findings["models"]["fair"]["as_they_stand"]
+    assert "100.0% of the texts with versions get the same answer in all of them, by construction" in page
+    assert f"CTF score {stand['ctf']:.3f}" in page
+    assert "of words that it has not, expect less" in page
 
 
 def test_both_models_are_judged_on_the_same_texts(run):
@@ -82,6 +109,29 @@ def test_swaps_by_name(tmp_path):
     assert swaps_named(str(path)).categories == {"faith": ["muslim", "christian"], "age": ["old", "young"]}
     with pytest.raises(TableError, match="there is no file nothing"):
         swaps_named("nothing")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_list_in_any_unicode(tmp_path, encoding):
+    path = tmp_path / "tokens.txt"
+    path.write_bytes("gay\r\nstraight\r\n".encode(encoding))
+    assert swaps_named(str(path)).tokens == ["gay", "straight"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (bytes(range(256)), "tokens.txt is not a text in UTF-8"),
+        (b"a\0b\nc", "tokens.txt is not a text in UTF-8"),
+        (b"\n# none\n", "tokens.txt holds 0 tokens, one a line; a swap needs two or more"),
+        (b"gay\n", "tokens.txt holds 1 tokens"),
+    ],
+)
+def test_a_list_that_is_none(tmp_path, data, message):
+    path = tmp_path / "tokens.txt"
+    path.write_bytes(data)
+    with pytest.raises(TableError, match=message):
+        swaps_named(str(path))
 
 
 def test_rows_without_text_or_label_are_counted():
@@ -197,3 +247,12 @@ def test_sentences_about_other_people_help_lists_of_identities_only(monkeypatch)
     assert given == [len(TOKENS)]
     train_texts(task, embed, TokenSwap([TOKENS[0], "xyzzy", "plugh"]), print, **settings)
     assert len(given) == 1
+
+
+def test_no_error_repeats_a_text():
+    long = pd.DataFrame({"t": [f"text {i}" for i in range(60)], "y": [f"{i} " + "a secret " * 9 for i in range(60)]})
+    with pytest.raises(TableError, match=r"fewer than 3 texts.*: 60 long ones; leave") as error:
+        text_task(long, "t", "y")
+    assert "secret" not in str(error.value)
+    with pytest.raises(TableError, match=r"it holds 1: name another target"):
+        text_task(long.assign(y="same"), "t", "y")
