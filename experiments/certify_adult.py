@@ -134,6 +134,7 @@ def main() -> None:
     parser.add_argument("--file", default="certify_adult.csv")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / args.file
     table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["seed", "model", "strength"])
     wanted = [(name, None, seed) for seed in args.seeds for name in args.models]
