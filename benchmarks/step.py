@@ -1,6 +1,6 @@
 """CPU time of one training step, side by side: plain ERM, SenSeI here, SenSeI in inFairness.
 
-    python benchmarks/step.py            # the three shapes of the paper and two other models; writes results/step.json
+    python benchmarks/step.py            # the paper's three shapes and three other models; writes results/step.json
     python benchmarks/step.py --quick    # under a minute
 
 One thread, the same data and batches for all, one step of each in turn, medians of the CPU time (not wall time, so that
@@ -50,7 +50,7 @@ class Shape:
     full: tuple[float, int]  # the paper's f, fe
     eps: float
     rho: float
-    model: str = "linear first"
+    first: type[nn.Module] | None = None  # what stands before the first linear layer
 
 
 SHAPES = {
@@ -58,18 +58,22 @@ SHAPES = {
     "Bios": Shape(504, 768, (2000,), 28, 25, (0.1, 50), (0.01, 10), 0.1, 5.0),
     "Toxicity": Shape(256, 768, (2000,), 2, 25, (0.1, 10), (0.0, 0), 0.0, 5.0),
     "3 layers": Shape(504, 256, (512, 256), 4, 10, (0.1, 20), (0.01, 10), 0.1, 5.0),
-    "no linear layer first": Shape(504, 256, (512,), 4, 10, (0.1, 20), (0.01, 10), 0.1, 5.0, "norm first"),
+    "LayerNorm first": Shape(504, 256, (512,), 4, 10, (0.1, 20), (0.01, 10), 0.1, 5.0, nn.LayerNorm),
+    "tanh first": Shape(504, 256, (512,), 4, 10, (0.1, 20), (0.01, 10), 0.1, 5.0, nn.Tanh),  # nothing is known of it
 }
 TINY = {
     "tiny": Shape(64, 8, (16,), 2, 2, (0.1, 3), (0.01, 3), 0.1, 5.0),
-    "tiny, no linear layer first": Shape(64, 8, (16,), 2, 2, (0.1, 3), (0.01, 3), 0.0, 5.0, "norm first"),
+    "tiny, LayerNorm first": Shape(64, 8, (16,), 2, 2, (0.1, 3), (0.01, 3), 0.0, 5.0, nn.LayerNorm),
+    "tiny, tanh first": Shape(64, 8, (16,), 2, 2, (0.1, 3), (0.01, 3), 0.0, 5.0, nn.Tanh),
 }
 
 
 def network(shape: Shape) -> nn.Sequential:
     torch.manual_seed(0)
     widths = [shape.d, *shape.hidden]
-    layers: list[nn.Module] = [nn.LayerNorm(shape.d)] if shape.model == "norm first" else []
+    layers: list[nn.Module] = []
+    if shape.first is not None:
+        layers.append(shape.first(shape.d) if shape.first is nn.LayerNorm else shape.first())
     for wide, narrow in pairwise(widths):
         layers += [nn.Linear(wide, narrow), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(widths[-1], shape.classes))
@@ -195,16 +199,17 @@ def peer_available() -> str | None:
 def flops(shape: Shape) -> float:
     """Floating-point operations of the matrix products that one step at the paper's step counts cannot do without.
 
-    A product (n, a) x (a, b) counts as 2 n a b. With a linear layer first: Z0 and its gradient, the low-rank and the
-    full part of the gradient of W1, each subspace step on (W1 A) u, each full step on W1 v, and the layers behind.
-    Without, every step goes through the whole model and back.
+    A product (n, a) x (a, b) counts as 2 n a b. With a linear layer first, or a norm and a linear layer: Z0 and its
+    gradient, the low-rank and the full part of the gradient of W1, each subspace step on (W1 A) u, each full step on
+    W1 v, and the layers behind. Where nothing is known of the beginning, every step goes through the whole model and
+    back.
     """
     n, d, k = shape.batch, shape.d, shape.directions
     widths = [*shape.hidden, shape.classes]
     first, tail = widths[0], sum(2 * n * a * b for a, b in pairwise(widths))
     se, fe = shape.subspace[1], shape.full[1]
     large, thin = 2 * n * d * first, 2 * n * k * first
-    if shape.model != "linear first":
+    if shape.first not in (None, nn.LayerNorm):
         whole = large + tail
         return float(6 * whole + (2 * (se + fe) + 1) * whole + (2 * se + 4 * fe) * 2 * n * d * k)
     training = 2 * large + (large if fe else 0) + 6 * tail + thin + 2 * first * d * k
@@ -262,7 +267,7 @@ def measure(name: str, shape: Shape, seconds: float, with_peer: bool) -> dict[st
     ms = {column: statistics.median(clock.steps) for column, clock in clocks.items()}
     rate = statistics.median(rates)
     return {
-        "shape": asdict(shape),
+        "shape": asdict(shape) | {"first": "Linear" if shape.first is None else shape.first.__name__},
         "ms": ms,
         "steps_timed": {column: len(clock.steps) for column, clock in clocks.items()},
         "erm_steps": {column: value / ms["erm"] for column, value in ms.items()},
@@ -331,7 +336,7 @@ def chart(results: dict[str, dict[str, object]], path: Path) -> None:
 def main(arguments: list[str] | None = None) -> dict[str, dict[str, object]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few steps of each: under a minute")
-    parser.add_argument("--tiny", action="store_true", help="two tiny shapes, to see that everything runs")
+    parser.add_argument("--tiny", action="store_true", help="three tiny shapes, to see that everything runs")
     parser.add_argument("--only", nargs="*", help="names of shapes", default=None)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "step.json")
     parser.add_argument("--no-chart", action="store_true")

@@ -51,7 +51,9 @@ class NoFloat64(TorchDispatchMode):
 MODELS = {
     "first linear": lambda: nn.Sequential(nn.Linear(D, 8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 2)),
     "cut, then anything": lambda: nn.Sequential(nn.Linear(D, 8), nn.Tanh(), nn.BatchNorm1d(8), nn.Linear(8, 2)),
-    "no linear layer first": lambda: nn.Sequential(nn.LayerNorm(D), nn.Linear(D, 8), nn.ReLU(), nn.Linear(8, 2)),
+    "no linear layer first": lambda: nn.Sequential(nn.Tanh(), nn.Linear(D, 8), nn.ReLU(), nn.Linear(8, 2)),
+    "LayerNorm first": lambda: nn.Sequential(nn.LayerNorm(D), nn.Linear(D, 8), nn.ReLU(), nn.Linear(8, 2)),
+    "BatchNorm first": lambda: nn.Sequential(nn.BatchNorm1d(D), nn.Linear(D, 8), nn.ELU(), nn.Linear(8, 2)),
 }
 SETTINGS = {
     "eps": {"eps": 0.1},

@@ -17,20 +17,25 @@ class Ascent(Protocol):
 
 
 class AdamAscent:
-    """Adam, as in the paper."""
+    """Adam, as in the paper.
+
+    The mean of squares is kept times 0.999^-t, where it only grows: one pass over memory less, and the inverse of its
+    root is cheaper than the root.
+    """
 
     def __init__(self, point: Tensor, step: float) -> None:
         self.point, self.step, self.t = point, step, 0
-        self.mean, self.root = torch.zeros_like(point), torch.empty_like(point)
+        self.mean, self.inverse_root = torch.zeros_like(point), torch.empty_like(point)
         self.square = torch.full_like(point, 1e-19)  # not zero: stands for Adam's eps of 1e-8 beside the root
 
     def climb(self, slope: Tensor) -> None:
         self.t += 1
+        kept = 0.999**self.t
         self.mean.lerp_(slope, 0.1)
-        self.square.mul_(0.999).addcmul_(slope, slope, value=0.001)
-        correction = math.sqrt(1 - 0.999**self.t)
-        torch.sqrt(self.square, out=self.root)
-        self.point.addcdiv_(self.mean, self.root, value=self.step * correction / (1 - 0.9**self.t))
+        self.square.addcmul_(slope, slope, value=0.001 / kept)
+        torch.rsqrt(self.square, out=self.inverse_root)
+        length = self.step * math.sqrt((1 - kept) / kept) / (1 - 0.9**self.t)
+        self.point.addcmul_(self.mean, self.inverse_root, value=length)
 
 
 class SignAscent:

@@ -1,7 +1,8 @@
-"""The fast path: models that begin with a linear layer.
+"""The fast path: models that begin with a linear layer, or with a norm and a linear layer.
 
-Such a model is cut behind that layer, model(x) = tail(W1 x + b1). Moves x' = x + A u + v then act on its output,
-W1 x' + b1 = Z0 + (W1 A) u + W1 v, which the search (search/paths.py) and the training step use alike.
+Such a model is cut behind that layer, its head (search/head.py): model(x) = tail(W1 x + b1). Moves x' = x + A u + v
+then act on its output, W1 x' + b1 = Z0 + (W1 A) u + W1 v, which the search (search/walks.py) and the training step use
+alike.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from evenhand.search.head import NORMS, Head, beside_product, foldable
 from evenhand.search.mode import twin
 
 _agreed: WeakKeyDictionary[nn.Module, tuple[tuple[int, ...], bool]] = WeakKeyDictionary()
@@ -22,31 +23,26 @@ _agreed: WeakKeyDictionary[nn.Module, tuple[tuple[int, ...], bool]] = WeakKeyDic
 
 @dataclass(frozen=True)
 class Split:
-    """A model cut behind its first linear layer: model(x) = tail(first(x))."""
+    """A model cut behind its first linear layer: model(x) = tail(head(x))."""
 
-    linear: nn.Linear
+    head: Head
     rest: Callable[[Tensor], Any]
     relu_layers: tuple[nn.Linear, ...] | None = None  # the tail's layers when it is ReLU-Linear-...-ReLU-Linear
     in_place: bool = False  # the tail's first layer overwrites what it is given
-
-    def first(self, x: Tensor) -> Tensor:
-        """Z0 = W1 x + b1."""
-        if self.relu_layers is not None:
-            return _product(x, self.linear.weight, self.linear.bias)
-        return F.linear(x, self.linear.weight, self.linear.bias)
 
     def tail(self, z: Tensor) -> Any:
         """What the model gives, from the first layer's output."""
         if self.relu_layers is None:
             return self.rest(z.clone() if self.in_place else z)
         for layer in self.relu_layers:
-            z = _product(z.relu(), layer.weight, layer.bias)
+            z = beside_product(z.relu(), layer.weight, layer.bias)
         return z
 
     def agrees(self, model: Callable[[Tensor], Any], x: Tensor, output: Callable[[Any], Any]) -> bool:
         """Whether the cut model gives the model's own output on x, and looks at nothing but its z."""
         with torch.no_grad():
-            whole, z = output(model(x)), self.first(x)
+            head = self.head.now()
+            whole, z = output(model(x)), head.finished(head.walked(x), x)
             before = z.clone()
             try:
                 cut = output(self.tail(z))
@@ -61,7 +57,7 @@ def agreed(cut: Split, model: Any, call: Callable[[Tensor], Any], x: Tensor, out
     """``cut.agrees``, asked once for each model as long as it is made of the same layers."""
     if len(x) == 0:
         return True  # a rank may have no rows, from which nothing can be learned
-    layers = tuple(id(module) for module in (cut.linear, *model.modules()))
+    layers = tuple(id(module) for module in (cut.head.linear, *model.modules()))
     known = _agreed.get(model)
     if known is None or known[0] != layers:
         known = _agreed[model] = layers, cut.agrees(call, x, output)
@@ -98,18 +94,18 @@ class _Moved(torch.autograd.Function):
         return slope, weight_slope, None, None, None, None
 
 
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x W^T + b with the individuals side by side in memory: thin products run several times faster so."""
-    return (weight @ x.T).T if bias is None else torch.addmm(bias[:, None], weight, x.T).T
-
-
 def split(model: Any) -> Split | None:
-    """A Sequential cut behind its leading linear layer, or None when it has none that can be taken apart safely."""
+    """A Sequential cut behind its leading linear layer, or behind a norm and the linear layer after it; None where it
+    has none that can be taken apart safely."""
     layers = _plain_children(model)
+    norm = layers.pop(0) if len(layers) > 1 and type(layers[1]) is nn.Linear and type(layers[0]) in NORMS else None
     if len(layers) < 2 or type(layers[0]) is not nn.Linear or _hooked(layers[0]):
         return None
+    if norm is not None and (_hooked(norm) or not foldable(norm, layers[0])):
+        return None
     in_place = bool(getattr(layers[1], "inplace", False))
-    return Split(layers[0], _chain(layers[1:]), _relu_layers(layers[1:]), in_place)
+    relu_layers = _relu_layers(layers[1:])
+    return Split(Head(layers[0], norm, relu_layers is not None), _chain(layers[1:]), relu_layers, in_place)
 
 
 def split_named(model: Any, first_layer: str) -> Split | None:
@@ -132,7 +128,7 @@ def split_named(model: Any, first_layer: str) -> Split | None:
         finally:
             stand_in.z = None
 
-    return Split(linear, tail)
+    return Split(Head(linear), tail)
 
 
 class _Given(nn.Module):
@@ -185,10 +181,12 @@ def _relu_layers(rest: list[nn.Module]) -> tuple[nn.Linear, ...] | None:
 
 
 def _hooked(module: nn.Module) -> bool:
+    """Whether it does more, or something else, than modules of its type do."""
     return bool(
         module._forward_hooks
         or module._forward_pre_hooks
         or module._backward_hooks
         or module._backward_pre_hooks
         or hasattr(module, "parametrizations")
+        or ("forward" in vars(module) and "_original_forward" not in vars(module))
     )

@@ -123,6 +123,7 @@ class _Climb:
     ) -> None:
         self.search, self.path, self.x, self.metric, self.moves, self.lam = search, path, x, fair_metric, moves, lam
         self.limits = limits = moves.limits
+        self.across = fair_metric.directions.T
         self.free_only = lam == float("inf")
         d, k = fair_metric.directions.shape
         self.best, self.u = gain_at_x.clone(), path.zeros(k)  # gain - lam * d_X; x' = x costs nothing
@@ -268,9 +269,8 @@ class _Climb:
         return _squared(rest, rest)
 
     def _across_directions(self, v: Tensor, out: Tensor) -> Tensor:
-        directions = self.metric.directions
-        inside = torch.mm(directions.T, v.T)  # (k, n): the thin product is faster this way round
-        return torch.addmm(v, inside.T, directions.T, alpha=-1, out=out)
+        inside = torch.mm(self.across, v.T)  # (k, n): the thin product is faster this way round
+        return torch.addmm(v, inside.T, self.across, alpha=-1, out=out)
 
     def _scratch_for(self, v: Tensor) -> Tensor:
         self.scratch = torch.empty_like(v) if self.scratch is None else self.scratch

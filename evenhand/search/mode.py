@@ -75,6 +75,11 @@ def gradients_allowed() -> Iterator[None]:
         yield
 
 
+def constant(t: Tensor) -> Tensor:
+    """t without history, fit for gradients also when it comes from inference mode."""
+    return t.detach().clone() if t.is_inference() else t.detach()
+
+
 def still(model: Callable[..., Any], hidden: list[nn.Module] | None = None) -> Callable[..., Any]:
     """The model as it is in eval mode, for as long as one likes, while the model itself keeps its mode.
 

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.first_layer import Split, agreed, moved, split, split_named
-from evenhand.search.mode import gradients_allowed, modules_called, modules_in, still, twin, weights_in
+from evenhand.search.mode import constant, gradients_allowed, modules_called, modules_in, still, twin, weights_in
 from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
 from evenhand.search.precision import Autocast, at_least_float32
+from evenhand.search.walks import walk_along
 from evenhand.search.worst_cases import Gain, Model, WorstCases
 
 Inputs = Any  # a tensor (n, ...), or a dict or tuple of what the model is called with
@@ -63,13 +64,13 @@ class ModelView:
         self.shape, self.dtype = self.given.shape[1:], self.given.dtype
         self.x = at_least_float32(self.given.flatten(1))
         self.cut: Split | None = None
-        self.z: Tensor | None = None
         self._check_rows(model, alone=at is None and isinstance(x, Tensor))
         if at is None and isinstance(x, Tensor) and self.given.ndim == 2 and self.given.dtype == self.x.dtype:
             self.cut = _cut(model, self.call, first_layer, self)
         if self.cut is not None:
             with self.autocast.off():
-                self.z = self.cut.first(self.x)
+                self.head = self.cut.head.now()
+                self.walked = self.head.walked(self.x)  # what of the head's output moves linearly with x, at x
 
     def __call__(self, x: Tensor) -> Tensor:
         """The outputs of other rows, as many as x has: (n, d) -> (n, K)."""
@@ -83,7 +84,7 @@ class ModelView:
 
     def h_x(self) -> Tensor:
         if self.h_at_x is None:
-            self.h_at_x = self(self.x) if self.cut is None or self.z is None else self.tail(self.z)
+            self.h_at_x = self(self.x) if self.cut is None else self._behind(self.walked, self.x)
         return self.h_at_x
 
     def part(self, rows: Tensor) -> ModelView:
@@ -91,16 +92,23 @@ class ModelView:
         tensor, which others need not accompany."""
         other = copy.copy(self)
         other.given, other.x, other.h_at_x = self.given[rows], self.x[rows], self.h_x()[rows]
-        other.z = None if self.z is None else self.z.T.index_select(1, rows).T  # the layout stays as it is
+        if self.cut is not None:
+            other.walked = self.walked.T.index_select(1, rows).T  # the layout stays as it is
         return other
 
     def h_worst(self, found: WorstCases, fair_metric: FairMetric) -> Tensor:
-        if self.cut is None or self.z is None or found.z is None or found.u is None:
-            x_worst = found.x_worst
-            return self(self.x + (x_worst - self.x).detach() if self.x.requires_grad else x_worst)
+        x_worst = found.x_worst
+        x_worst = self.x + (x_worst - self.x).detach() if self.x.requires_grad else x_worst
+        if self.cut is None or found.z is None or found.u is None:
+            return self(x_worst)
         directions = fair_metric.directions.to(found.z)
         with self.autocast.off():
-            z = moved(self.z, self.cut.linear.weight, found.z, found.u, found.v, directions)
+            walked = moved(self.walked, self.head.weight, found.z, found.u, found.v, directions)
+        return self._behind(walked, x_worst)
+
+    def _behind(self, walked: Tensor, x: Tensor) -> Tensor:
+        with self.autocast.off():
+            z = self.head.finished(walked, x)
         return self.tail(z)
 
     def tail(self, z: Tensor) -> Tensor:
@@ -111,12 +119,15 @@ class ModelView:
 
     def path(self, gain: Gain, directions: Tensor, fast: bool = True) -> Path:
         """How a search walks from x: along the cut model where there is one."""
-        if self.cut is None or self.z is None or not fast:
-            return PlainPath(self, gain, _constant(self.x), directions)
-        z = _constant(self.z)
-        if self.cut.relu_layers is None or self.output is not None:
-            return SplitPath(self.tail, self.cut.linear, gain, z, directions)
-        return ReLUPath(self.cut.relu_layers, self.cut.linear, gain, z, directions)
+        x = constant(self.x)
+        if self.cut is None or not fast:
+            return PlainPath(self, gain, x, directions)
+        by_hand = self.cut.relu_layers is not None and self.output is None
+        walked = constant(self.walked)
+        walk = walk_along(self.head, x, walked, directions, reuse=by_hand)
+        if self.cut.relu_layers is None or not by_hand:
+            return SplitPath(self.tail, walk, gain, walked)
+        return ReLUPath(self.cut.relu_layers, walk, gain, walked)
 
     def _outputs(self, out: Any) -> Tensor:
         """(n, K) or more axes, at least float32, from whatever the model returned."""
@@ -141,7 +152,7 @@ class ModelView:
         if self.modules or len(self.given) == 0 or _known(model, []):
             return False
         with torch.no_grad(), self.autocast.on():
-            self.modules = modules_called(lambda: self.call(_constant(self.given)))
+            self.modules = modules_called(lambda: self.call(constant(self.given)))
         return bool(self.modules)
 
     def _check_rows(self, model: Any, alone: bool) -> None:
@@ -150,7 +161,7 @@ class ModelView:
         few = 8
         if len(self.given) == 0 or _known(model, self.modules):
             return
-        given = _constant(self.given)
+        given = constant(self.given)
         with torch.no_grad(), self.autocast.on():
             h = self._outputs(self.call(given))
             again = self._some(given[:few]) if alone and len(given) > few and not hasattr(model, "_orig_mod") else None
@@ -209,12 +220,7 @@ def _remember(model: Any, modules: list[nn.Module]) -> None:
 
 def view_of(model: Model, x: Tensor) -> ModelView:
     """The model seen from x; a view is its own view."""
-    return model if isinstance(model, ModelView) else ModelView(model, _constant(x))
-
-
-def _constant(t: Tensor) -> Tensor:
-    """t without history, fit for gradients also when it comes from inference mode."""
-    return t.detach().clone() if t.is_inference() else t.detach()
+    return model if isinstance(model, ModelView) else ModelView(model, constant(x))
 
 
 def _ordinary(value: Any) -> Any:
@@ -278,10 +284,10 @@ def _real(x: Tensor, name: str) -> Tensor:
 def _cut(model: Any, call: Any, first_layer: str | None, view: ModelView) -> Split | None:
     """The model cut behind its first linear layer where it has one and the parts were seen to agree with the whole."""
     cut = split(call) if first_layer is None else split_named(model, first_layer)
-    if cut is None or cut.linear.weight.dtype != view.x.dtype:
+    if cut is None or any(t.dtype != view.x.dtype for t in cut.head.tensors()):
         return None
     with gradients_allowed(), view.autocast.off():
-        return cut if agreed(cut, model, call, _constant(view.x[:64]), view.output or _logits) else None
+        return cut if agreed(cut, model, call, constant(view.x[:64]), view.output or _logits) else None
 
 
 class _Tap(nn.Module):

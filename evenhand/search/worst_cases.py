@@ -27,7 +27,7 @@ class WorstCases:
     gain: Tensor  # (n,)
     u: Tensor | None = None  # (n, k) move inside the subspace
     v: Tensor | None = None  # (n, d) the rest; None when the whole move lies in the subspace
-    z: Tensor | None = None  # (n, H) the first linear layer's output at x_worst, for the training step
+    z: Tensor | None = None  # (n, H) what ``Affine.walked`` gives at x_worst, for the training step
 
 
 class Search(Protocol):

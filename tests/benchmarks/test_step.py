@@ -19,7 +19,7 @@ def run(script, out, *options):
 
 def test_step_runs_and_writes_its_numbers(tmp_path):
     printed, written = run("step.py", tmp_path / "step.json")
-    assert set(written["results"]) == {"tiny", "tiny, no linear layer first"}
+    assert set(written["results"]) == {"tiny", "tiny, LayerNorm first", "tiny, tanh first"}
     for result in written["results"].values():
         assert all(ms > 0 for ms in result["ms"].values())
         assert result["erm_steps"]["erm"] == 1

@@ -1,6 +1,7 @@
 """The fast path finds the same worst case and gives the same gradients as the plain one, for the same start."""
 
 import copy
+from types import MethodType
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from evenhand.fair_metrics import FairMetric
 from evenhand.regularizer import FairRegularizer
 from evenhand.search import DistanceGain, GradientSearch
 from evenhand.search.first_layer import split, split_named
+from evenhand.search.head import NORMS
 from evenhand.search.model_view import ModelView
 from evenhand.search.paths import PlainPath, ReLUPath, SplitPath
 
@@ -52,11 +54,29 @@ MODELS = {
     "reshaping tail": lambda: nn.Sequential(nn.Linear(D, 20), Reshaping(), nn.Linear(20, 3)),
     "overwriting tail": lambda: nn.Sequential(nn.Linear(D, 20), Overwriting(), nn.Linear(20, 3)),
     "linear only": lambda: nn.Linear(D, 3),
+    "LayerNorm first": lambda: nn.Sequential(nn.LayerNorm(D), nn.Linear(D, 20), nn.ReLU(), nn.Linear(20, 3)),
+    "LayerNorm, then tanh": lambda: nn.Sequential(nn.LayerNorm(D), nn.Linear(D, 20), nn.Tanh(), nn.Linear(20, 3)),
+    "bare LayerNorm, no bias": lambda: nn.Sequential(
+        nn.LayerNorm(D, elementwise_affine=False), nn.Linear(D, 20, bias=False), nn.ReLU(), nn.Linear(20, 3)
+    ),
+    "BatchNorm first": lambda: nn.Sequential(nn.BatchNorm1d(D), nn.Linear(D, 20), nn.ReLU(), nn.Linear(20, 3)),
+    "BatchNorm, then in-place": lambda: nn.Sequential(
+        nn.Sequential(nn.BatchNorm1d(D), nn.Linear(D, 20)), nn.ELU(inplace=True), nn.Linear(20, 3)
+    ),
+    "bare BatchNorm": lambda: nn.Sequential(
+        nn.BatchNorm1d(D, affine=False), nn.Linear(D, 20, bias=False), nn.ReLU(), nn.Linear(20, 3)
+    ),
 }
+if hasattr(nn, "RMSNorm"):
+    MODELS["RMSNorm first"] = lambda: nn.Sequential(nn.RMSNorm(D), nn.Linear(D, 20), nn.ReLU(), nn.Linear(20, 3))
+    MODELS["RMSNorm, then GELU"] = lambda: nn.Sequential(
+        nn.RMSNorm(D, eps=0.1), nn.Linear(D, 20), nn.GELU(), nn.Linear(20, 3)
+    )
 KINDS = dict.fromkeys(MODELS, SplitPath)
 KINDS |= dict.fromkeys(["one hidden layer", "three layers", "in-place ReLU", "dropout", "no bias", "nested"], ReLUPath)
 KINDS |= dict.fromkeys(["overwriting tail", "linear only"], PlainPath)
-
+KINDS |= dict.fromkeys(["LayerNorm first", "bare LayerNorm, no bias", "BatchNorm first", "bare BatchNorm"], ReLUPath)
+KINDS |= {"RMSNorm first": ReLUPath}
 
 STEPS = {"subspace_step": 0.1, "subspace_steps": 4, "full_step": 0.05, "full_steps": 4, "line_search": False}
 LINE = {"full_step": 0.3, "full_steps": 1, "line_search": True}
@@ -95,6 +115,9 @@ def ready(name):
         if isinstance(module, nn.BatchNorm1d):
             module.running_mean.normal_()
             module.running_var.uniform_(0.5, 2)
+        if isinstance(module, NORMS):  # a norm as it is made would hide its gain and its shift
+            for parameter in module.parameters():
+                nn.init.normal_(parameter)
     x = torch.randn(40, D, dtype=torch.float64).clamp(-2, 2)
     return model, x, FairMetric(torch.randn(D, 2, dtype=torch.float64))
 
@@ -118,7 +141,7 @@ def test_the_expected_path_is_taken(name):
 
 
 @pytest.mark.parametrize("options", [{}, LINE], ids=["Adam", "line search"])
-@pytest.mark.parametrize("name", ["one hidden layer", "three layers", "tanh"])
+@pytest.mark.parametrize("name", ["one hidden layer", "three layers", "tanh", "LayerNorm first", "BatchNorm first"])
 def test_float32_to_1e_5(name, options):
     model, x, metric = ready(name)
     model, x, metric = model.float(), x.float(), metric.to(torch.float32)
@@ -174,8 +197,59 @@ def test_hooks_and_parametrizations_are_respected():
     same(normed.double(), x, metric, None, 0.1)
 
 
-def test_gradients_reach_an_encoder_before_the_model():
-    model, x, metric = ready("one hidden layer")
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("name", ["LayerNorm first", "BatchNorm first"])
+def test_hooks_and_forwards_of_a_norm_and_of_what_is_behind_it_are_respected(name, place):
+    x = ready(name)[1]
+    hooked, _, metric = ready(name)
+    hooked[place].register_forward_hook(lambda module, args, output: 2 * output)
+    assert split(hooked.eval()) is None
+    same(hooked, x, metric, None, 0.1)
+    own, _, _ = ready(name)
+    own[place].forward = MethodType(lambda self, x: type(self).forward(self, x).sin(), own[place])
+    assert split(own.eval()) is None
+    same(own, x, metric, None, 0.1)
+
+
+@pytest.mark.parametrize("norm", [nn.LayerNorm, nn.BatchNorm1d])
+def test_a_norm_of_a_type_of_its_own_runs_itself(norm):
+    class Own(norm):
+        def forward(self, x):
+            return super().forward(x).sin()
+
+    torch.manual_seed(0)
+    model = nn.Sequential(Own(D), nn.Linear(D, 9), nn.ReLU(), nn.Linear(9, 2)).double()
+    assert split(model.eval()) is None
+    same(model.train(), *ready("tanh")[1:], None, 0.1)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", ["LayerNorm first", "BatchNorm first"])
+def test_a_norm_first_is_left_as_it_was_found(name, training):
+    model, x, metric = ready(name)
+    model.train(training)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    with torch.no_grad():
+        FairRegularizer(metric)(model, x)
+    with torch.inference_mode():
+        assert torch.isfinite(FairRegularizer(metric)(model, x))
+    assert all(module.training == training for module in model.modules())
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key]), key
+
+
+def test_a_batchnorm_that_looks_at_the_batch_is_not_cut():
+    model = nn.Sequential(nn.BatchNorm1d(D), nn.Linear(D, 9), nn.ReLU(), nn.Linear(9, 2))
+    assert split(model.train()) is None  # what is looked at is the twin in eval mode
+    assert split(model.eval()) is not None
+    model[0].running_mean = model[0].running_var = None
+    assert split(model) is None
+
+
+@pytest.mark.parametrize("name", ["one hidden layer", "LayerNorm first", "LayerNorm, then tanh", "BatchNorm first"])
+def test_gradients_reach_an_encoder_before_the_model(name):
+    model, x, metric = ready(name)
     slopes = []
     for fast in (True, False):
         z = x.clone().requires_grad_(True)
@@ -185,23 +259,25 @@ def test_gradients_reach_an_encoder_before_the_model():
     torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-7, atol=1e-9)
 
 
-def test_two_batches_before_one_backward():
-    model, x, metric = ready("one hidden layer")
+@pytest.mark.parametrize("name", ["one hidden layer", "LayerNorm first"])
+def test_two_batches_before_one_backward(name):
+    model, x, metric = ready(name)
     totals = []
     for fast in (True, False):
         net = copy.deepcopy(model)
         fair = FairRegularizer(metric, search=GradientSearch(fast=fast), generator=torch.Generator().manual_seed(0))
         (fair(net, x[:20]) + fair(net, x[20:])).backward()
-        totals.append(net[0].weight.grad)
+        totals.append(net[-3].weight.grad)
     torch.testing.assert_close(totals[0], totals[1], rtol=1e-7, atol=1e-9)
 
 
-def test_a_frozen_first_layer_stays_without_gradient():
-    model, x, metric = ready("one hidden layer")
+@pytest.mark.parametrize("name", ["one hidden layer", "LayerNorm first", "BatchNorm first"])
+def test_a_frozen_first_layer_stays_without_gradient(name):
+    model, x, metric = ready(name)
     model[0].requires_grad_(False)
     FairRegularizer(metric)(model, x).backward()
     assert model[0].weight.grad is None
-    assert model[2].weight.grad is not None
+    assert all(layer.weight.grad is not None for layer in model[1:] if hasattr(layer, "weight"))
 
 
 def test_an_empty_batch_teaches_nothing_about_a_model():

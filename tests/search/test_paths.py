@@ -7,7 +7,8 @@ from torch import nn
 from evenhand import FairMetric, FairRegularizer
 from evenhand.output_distances import mean_squared_logits
 from evenhand.search.first_layer import split
-from evenhand.search.paths import PlainPath, ReLUPath, SplitPath, beside
+from evenhand.search.paths import PlainPath, ReLUPath, SplitPath
+from evenhand.search.walks import walk_along
 from evenhand.search.worst_cases import DistanceGain
 
 N, D, K = 11, 5, 2
@@ -23,8 +24,11 @@ def setting(kind, closed_form=True):
     if kind is PlainPath:
         return model, PlainPath(model, gain, x, directions), gain, x, directions
     cut = split(model)
-    tail = cut.relu_layers if kind is ReLUPath else cut.tail
-    return model, kind(tail, cut.linear, gain, cut.linear(x).detach(), directions), gain, x, directions
+    head = cut.head.now()
+    z = head.walked(x).detach()
+    walk = walk_along(head, x, z, directions, reuse=kind is ReLUPath)
+    path = ReLUPath(cut.relu_layers, walk, gain, z) if kind is ReLUPath else SplitPath(cut.tail, walk, gain, z)
+    return model, path, gain, x, directions
 
 
 def moves():
@@ -137,9 +141,3 @@ def test_a_way_that_autograd_does_not_see_is_an_error(cut, linear_first):
     with pytest.raises(ValueError, match=r"no gradient leads there.*requires_grad_\(False\)"):
         fair(model(Frozen()), x)
     assert torch.isfinite(fair(model(Ignores()), x))  # this one has no way at all
-
-
-def test_beside_puts_individuals_next_to_each_other():
-    matrix = beside(torch.zeros(4, 3), 2)
-    assert matrix.shape == (4, 2)
-    assert matrix.stride() == (1, 4)
