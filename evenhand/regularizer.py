@@ -191,6 +191,17 @@ class FairRegularizer(PricedSearch):
         super().__init__(fair_metric, eps, bounds, search, lam_rule, lam, generator, **look)
         self.output_distance = output_distance
 
+    def of_free(self) -> FairRegularizer:
+        """The same at eps = 0: only differences that cost nothing."""
+        look: dict[str, Any] = {
+            "vary": self.vary,
+            "at": self.at,
+            "output": self.output,
+            "first_layer": self.first_layer,
+        }
+        given = (self.fair_metric, 0.0, self.bounds, self.output_distance, self.search)
+        return FairRegularizer(*given, generator=self.generator, **look)
+
     def forward(self, model: Model, x: Inputs, rows: Tensor | None = None) -> Tensor:
         result = self.evaluate(model, x, rows)
         if ranks.world() == 1 or not self.training:
@@ -204,7 +215,10 @@ class FairRegularizer(PricedSearch):
         rows: (n,) which rows of the data the batch holds; ``CandidateSearch`` needs them in mini-batches. part: look
         only at these rows of a tensor x; h(x) is given of all of them.
         """
-        whole = self.look(model, x)
+        return self.evaluate_from(self.look(model, x), rows, part)
+
+    def evaluate_from(self, whole: ModelView, rows: Tensor | None = None, part: Tensor | None = None) -> Evaluated:
+        """``evaluate``, from a view that is there already."""
         view = whole if part is None else whole.part(part)
         rows = rows if rows is None or part is None else rows[part]
         h_x = view.h_x()

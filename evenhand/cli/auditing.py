@@ -72,7 +72,7 @@ def _ours(opened: TableModel, frame: pd.DataFrame, eps: float, say: Say) -> Audi
     asked = opened.schema.apply_known(frame) if len(known) == len(opened.schema.sensitive) else clean
     questions = flips(opened.schema, asked) if len(known) == len(opened.schema.sensitive) else []
     metric = opened.fair_metric
-    learned = [model.name for model in metric.attribute_models]
+    learned = list(dict.fromkeys(model.name for model in metric.attribute_models))
     free = [name for name in opened.schema.sensitive if opened.schema.see_sensitive]
     spread = None
     if opened.schema.regression:

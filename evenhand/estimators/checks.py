@@ -16,7 +16,7 @@ FUNCTIONS = {  # each None, or a function such as this
     "optimizer": "torch.optim.AdamW",
     "module": "a torch.nn.Module or a function of the numbers of features and outputs",
 }
-NOT_NEGATIVE = {"rho", "eps", "lam", "weight_decay", "warm_up", "validation_fraction"}
+NOT_NEGATIVE = {"rho", "free", "eps", "lam", "weight_decay", "warm_up", "validation_fraction"}
 WHOLE = {"batch_size", "steps", "every", "patience"}
 MAY_BE_NONE = {"patience"}
 
@@ -31,6 +31,8 @@ def check_parameters(estimator: Any) -> None:
     if not isinstance(hidden, Sequence) or isinstance(hidden, str) or not all(_is_width(w) for w in hidden):
         hint = f"; write hidden=({hidden},)" if _is_width(hidden) else ""
         raise ValueError(f"hidden must be a tuple of positive widths, such as (100,); got {hidden!r}{hint}")
+    if not 0 <= given.get("free", 0) <= 1:
+        raise ValueError(f"free is the share of rho on what costs nothing and must lie in [0, 1]; got {given['free']}")
     if not 0 <= given.get("validation_fraction", 0) < 1:
         raise ValueError(f"validation_fraction must lie in [0, 1); got {given['validation_fraction']}")
     for name, example in FUNCTIONS.items():

@@ -73,7 +73,7 @@ class ClassifierMetric(MetricLearner):
 
     columns: Sequence[Column] = field(default=(), kw_only=False)
     attributes: Sequence[Column] | None = None
-    l2: float | Sequence[float] = 0.1
+    l2: float | Sequence[float] | None = None
     classifier: Any = None
     regressor: Any = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from evenhand.fair_metrics.columns import Column, column_names, column_positions, coordinate_directions, width
-from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.metric import MUCH_FREE, FairMetric, free_share
+from evenhand.fair_metrics.strengths import ENOUGH, STRENGTHS, adds
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def from_classifier(
     *,
     classifier: Any = None,
     regressor: Any = None,
-    l2: float | Sequence[float] = 0.1,
+    l2: float | Sequence[float] | None = None,
 ) -> FairMetric:
     """The metric of the paper's Adult experiment: sensitive columns and what predicts them cost nothing.
 
@@ -43,19 +44,21 @@ def from_classifier(
     from the other columns: logistic regression for a binary attribute, softmax regression for several categories,
     ridge regression for a number, which whole numbers are if they have more than 20 values (give codes of categories as
     strings). ``predict`` names columns of X, or maps a name to its values when it lives outside X; None predicts every
-    one of ``columns``. The inner models minimise the mean loss plus l2/2 |w|^2, with the paper's l2; ``classifier`` and
-    ``regressor`` replace them (any scikit-learn estimator with ``coef_``). The fitted models are in
-    ``metric.attribute_models``.
+    one of ``columns``. The inner models minimise the mean loss plus l2/2 |w|^2; ``classifier`` and ``regressor`` are
+    others (any scikit-learn estimator with ``coef_``). The fitted models are in ``metric.attribute_models``.
 
     A large l2 finds all that goes along with the attribute, a small one what gives it away most surely. With several,
-    ``l2=(0.1, 1e-5)``, the directions of both cost nothing.
+    ``l2=(0.1, 1e-5)``, the directions of both cost nothing. None takes 0.15 and also 1e-5 where that tells more about
+    the attribute, unless both would make more than a third of the difference between people free; the paper's is
+    ``l2=0.1``.
     """
     from sklearn.linear_model import LogisticRegression, Ridge  # at use: it takes as long to import as torch
 
     values = _finite_array(X)
     attributes = _attributes(X, values, columns if predict is None else predict)
-    strengths = _strengths(l2)
-    if len(strengths) > 1 and (classifier is not None or regressor is not None):
+    replaced = classifier is not None or regressor is not None
+    strengths = _strengths(l2) if l2 is not None else [STRENGTHS[0]] if replaced else list(STRENGTHS)
+    if len(strengths) > 1 and replaced:
         raise ValueError("several l2 are of the inner models that classifier= and regressor= replace; give one of both")
     models = []
     for name, target, left_out in attributes:
@@ -63,7 +66,35 @@ def from_classifier(
             classify = classifier if classifier is not None else LogisticRegression(C=1 / weight, max_iter=2000)
             regress = regressor if regressor is not None else Ridge(alpha=weight)
             models.append(_fit(values, name, target, left_out, classify, regress))
+    if l2 is None and not replaced:
+        targets = [target for _, target, _ in attributes]
+        return _unless_idle(X, columns, models, targets, values, lambda metric: free_share(metric, values))
     return _metric(X, columns, models)
+
+
+def _unless_idle(
+    X: Any,
+    columns: Sequence[Column],
+    models: list[AttributeModel],
+    targets: Sequence[np.ndarray],
+    values: np.ndarray,
+    share: Callable[[FairMetric], float],
+) -> FairMetric:
+    """The metric of the models of both STRENGTHS, in turn, but for those that add nothing or free too much."""
+    kept = []
+    for strong, hardly, target in zip(models[::2], models[1::2], targets, strict=True):
+        kept += [strong, hardly] if tells_more(strong, hardly, values, target) else [strong]
+    metric = _metric(X, columns, kept)
+    return _metric(X, columns, models[::2]) if len(kept) > len(targets) and share(metric) > MUCH_FREE else metric
+
+
+def tells_more(strong: AttributeModel, hardly: AttributeModel, values: np.ndarray, target: np.ndarray) -> bool:
+    """Whether the second of two models of an attribute knows something that the first does not; see ``adds``."""
+    every = -(-len(values) // ENOUGH)
+    values, target = values[::every], np.asarray(target)[::every]
+    numeric = not hasattr(strong.estimator, "classes_")
+    target = target.astype(str) if target.dtype == object else target
+    return adds(values @ strong.directions, values @ hardly.directions, target, len(strong.used), numeric)
 
 
 def _metric(X: Any, columns: Sequence[Column], models: list[AttributeModel]) -> FairMetric:
@@ -176,7 +207,7 @@ def from_classifier_stream(
     columns: Sequence[Column] = (),
     predict: Sequence[Column] | None = None,
     *,
-    l2: float | Sequence[float] = 0.1,
+    l2: float | Sequence[float] | None = None,
     max_passes: int = 50,
 ) -> FairMetric:
     """``from_classifier`` for chunks of X (frames or arrays) that can be read again: a list, ``streaming.Repeated``.
@@ -190,9 +221,37 @@ def from_classifier_stream(
     if first is None:
         raise ValueError("there are no chunks, so there is nothing to learn from")
     names = list(columns if predict is None else predict)
-    strengths = _strengths(l2)
+    strengths = list(STRENGTHS) if l2 is None else _strengths(l2)
     models = [_fit_chunks(chunks, first, name, strength, max_passes) for name in names for strength in strengths]
-    return _metric(first, columns, models)
+    if l2 is not None:
+        return _metric(first, columns, models)
+    rows = _some(chunks)
+    targets = [target for _, target, _ in _attributes(first, rows, names)]
+    return _unless_idle(first, columns, models, targets, rows, lambda metric: _streamed_share(chunks, metric))
+
+
+def _some(chunks: Iterable[Any]) -> np.ndarray:
+    """The first ENOUGH rows."""
+    kept: list[np.ndarray] = []
+    for chunk in chunks:
+        kept.append(np.asarray(chunk, dtype=np.float64)[: ENOUGH - sum(map(len, kept))])
+        if sum(map(len, kept)) >= ENOUGH:
+            break
+    return np.concatenate(kept)
+
+
+def _streamed_share(chunks: Iterable[Any], metric: FairMetric) -> float:
+    """``free_share`` of all chunks, in one pass: variances from sums, around the first row so that nothing cancels."""
+    directions = metric.directions.detach().to("cpu", torch.float64).numpy()
+    n, origin, seen, squares, along = 0, None, 0.0, 0.0, 0.0
+    for chunk in chunks:
+        values = np.asarray(chunk, dtype=np.float64)
+        origin = values[0] if origin is None else origin
+        away = values - origin
+        n, seen = n + len(away), seen + away.sum(0)
+        squares, along = squares + np.square(away).sum(), along + np.square(away @ directions).sum()
+    total = squares - np.square(seen).sum() / n
+    return float((along - np.square(seen @ directions).sum() / n) / total) if total > 0 else 0.0
 
 
 def _fit_chunks(chunks: Iterable[Any], first: Any, name: Column, l2: float, max_passes: int) -> AttributeModel:

@@ -190,6 +190,9 @@ def is_orthonormal(directions: Tensor) -> bool:
     return bool(((wide.T @ wide - identity).abs() <= 1e-4).all())
 
 
+MUCH_FREE = 1 / 3  # of the difference between people: above it little is left to tell them apart by
+
+
 def free_share(fair_metric: FairMetric, x: Array) -> float:
     """How much of the difference between people the metric declares free: the share of the variance of x (n, d) along
     its directions. At 1 everybody is like everybody, and the only fair model is a constant.
@@ -197,7 +200,8 @@ def free_share(fair_metric: FairMetric, x: Array) -> float:
     >>> free_share(FairMetric([[1.0], [0.0]]), torch.tensor([[1.0, 3.0], [-1.0, 1.0]]))
     0.5
     """
-    rows = torch.as_tensor(x, dtype=torch.float64, device="cpu")
+    shared = isinstance(x, np.ndarray) and not x.flags.writeable  # torch would warn of it
+    rows = torch.as_tensor(np.array(x) if shared else x, dtype=torch.float64, device="cpu")
     fair_metric.check_width(rows)
     away = rows - rows.mean(0)
     total = float(away.square().sum())
@@ -214,7 +218,7 @@ def check_free_share(fair_metric: FairMetric, x: Array) -> float:
             "free directions: it makes nearly everybody alike, and only a constant model would be fair. Declare fewer "
             "columns (or fewer learned directions) sensitive"
         )
-    if share > 1 / 3:
+    if share > MUCH_FREE:
         warnings.warn(
             f"{share:.0%} of the difference between people lies along the metric's free directions; what is left to "
             "tell them apart by is little",

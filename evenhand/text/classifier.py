@@ -329,7 +329,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         search = GradientSearch(subspace_step=0.5, subspace_steps=3, full_steps=int(self.eps > 0))
         if method == "sensei":
             return SenSeIClassifier(
-                self.fair_metric_, rho=rho, eps=self.eps, bounds=None, search=search, every=EVERY, **common
+                self.fair_metric_, rho=rho, eps=self.eps, bounds=None, search=search, every=EVERY, free=0.0, **common
             )
         if method == "sensr":
             return SenSRClassifier(self.fair_metric_, eps=0.0, bounds=None, search=search, **common)

@@ -78,7 +78,7 @@ def learn_levels(name: str, x: Any, values: Any, x_new: Any, new: Any) -> Levels
     teaching, wanted = (values, new) if _quantity(values) else (groups, groups_of(new, values))
     if _quantity(values):
         teaching, wanted = (np.where(np.isnan(v), np.nanmedian(values), v) for v in (teaching, wanted))
-    inner = from_classifier(x, (), {name: teaching}).attribute_models[0]
+    inner = from_classifier(x, (), {name: teaching}, l2=0.1).attribute_models[0]
     explained, surely = _evidence(inner.estimator, x_new, wanted, teaching)
     if not surely:
         return None

@@ -20,7 +20,7 @@ from evenhand.tables.encoder import encode, encoded_names, make_encoder, positio
 from evenhand.tables.errors import TableError, find_column
 from evenhand.tables.kinds import MISSING_CATEGORY, USED, Column, infer, numbers_of, text_of
 from evenhand.tables.schema import Schema
-from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, metric_of, teaches
+from evenhand.workflow.similarity import Proxy, check_free, few_enough, learn_proxy, metric_of, teaches
 from evenhand.workflow.views import View, people_box
 
 
@@ -274,9 +274,9 @@ def make_ready(foreign: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], 
     encoder = make_encoder(schema).fit(clean[[c.name for c in schema.used]])
     X = encode(encoder, clean[[c.name for c in schema.used]])
     wanted = list(sensitive) if proxy else [] if proxy is False else hidden
-    proxies = _proxies(encoder, X, clean, wanted)
     places = positions(encoder)
     free = [p for name in schema.sensitive for p in places[name]]
+    proxies = _proxies(places, X, clean, wanted, free)
     metric = metric_of(X.shape[1], free, proxies)
     share, warning = check_free(metric, X)
     low, high = data_bounds(torch.tensor(X.to_numpy(dtype=np.float32)))
@@ -287,10 +287,11 @@ def make_ready(foreign: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], 
     return Ready(model, view, clean, foreign, tuple(proxies), share, warning)
 
 
-def _proxies(encoder: Any, X: pd.DataFrame, clean: pd.DataFrame, wanted: Sequence[str]) -> list[Proxy]:
+def _proxies(
+    places: Mapping[str, list[int]], X: pd.DataFrame, clean: pd.DataFrame, wanted: Sequence[str], free: Sequence[int]
+) -> list[Proxy]:
     """Learned on one half of the people, tried on the other; only what is more than chance."""
     half = np.random.default_rng(0).permutation(len(X)) < len(X) // 2
-    places = positions(encoder)
     found = []
     for name in wanted:
         if not teaches(clean[name][half]):
@@ -299,7 +300,7 @@ def _proxies(encoder: Any, X: pd.DataFrame, clean: pd.DataFrame, wanted: Sequenc
         one = learn_proxy(name, X[half], clean[name][half], others, X[~half], clean[name][~half])
         if one.surely:
             found.append(one)
-    return found
+    return few_enough(found, free, X)
 
 
 def _own(values: pd.Series) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from evenhand.tables.errors import TableError
 from evenhand.tables.leaks import copies, leaks, twins
 from evenhand.tables.schema import Schema
 from evenhand.workflow.questions import Flip, flips
-from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, teaches
+from evenhand.workflow.similarity import Proxy, check_free, few_enough, learn_proxy, teaches
 from evenhand.workflow.views import Part, View, carry_over, fit_encoder, make_view
 
 MIN_ROWS = 200
@@ -146,7 +146,7 @@ def _proxies(
         one = learn_proxy(name, X, frames[0][name], others, X_new, frames[1][name])
         if one.surely or not by_evidence:
             found.append(one)
-    return found
+    return few_enough(found, [p for name in schema.sensitive for p in places.get(name, [])], X)
 
 
 def _unpredicted(train: pd.DataFrame, proxies: Sequence[Proxy], wanted: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ from evenhand.tables.errors import TableError
 from evenhand.tables.kinds import infer
 from evenhand.tables.schema import Schema
 from evenhand.workflow.foreign import Foreign
-from evenhand.workflow.similarity import Proxy, check_free, learn_proxy, metric_of, teaches
+from evenhand.workflow.similarity import Proxy, check_free, few_enough, learn_proxy, metric_of, teaches
 
 ALIKE = 1e-9  # of a feature's spread: less is no change
 
@@ -59,8 +59,9 @@ def make_provable(
     free = tuple(name for name in sensitive if name in taken)
     hidden = [name for name in sensitive if name not in taken or proxy] if proxy is not False else []
     unit = np.where(spread > 0, spread, 1.0)
-    proxies = _proxies(x / unit, tuning, hidden, moves)
-    alike = metric_of(x.shape[1], sorted({p for name in free for p in moves[name]}), proxies)
+    places = sorted({p for name in free for p in moves[name]})
+    proxies = tuple(few_enough(_proxies(x / unit, tuning, hidden, moves), places, pd.DataFrame(x / unit)))
+    alike = metric_of(x.shape[1], places, proxies)
     warning = check_free(alike, pd.DataFrame(x / unit))[1]
     exact = FairMetric(alike.directions.double()) if alike.directions.shape[1] else FairMetric.euclidean(alike.d)
     metric = FairMetric(sigma=exact.sigma.double() / torch.from_numpy(unit[:, None] * unit))
@@ -120,7 +121,7 @@ def _places(see: Sight, frame: pd.DataFrame, name: str, spread: NDArray[np.float
 
 def _proxies(
     x: NDArray[np.float64], frame: pd.DataFrame, wanted: Sequence[str], moves: dict[str, list[int]]
-) -> tuple[Proxy, ...]:
+) -> list[Proxy]:
     """Learned on one half of the tuning people, tried on the other; only what is more than chance."""
     X = pd.DataFrame(x)
     half = np.random.default_rng(0).permutation(len(X)) < len(X) // 2
@@ -134,7 +135,7 @@ def _proxies(
         one = learn_proxy(name, X[half], attribute[half], others, X[~half], attribute[~half])
         if one.surely:
             found.append(one)
-    return tuple(found)
+    return found
 
 
 def _domain(x: NDArray[np.float64], moves: dict[str, list[int]]) -> Box:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from evenhand.fair_metrics.classifier import AttributeModel, from_classifier
-from evenhand.fair_metrics.metric import FairMetric, check_free_share
+from evenhand.fair_metrics.classifier import AttributeModel, from_classifier, tells_more
+from evenhand.fair_metrics.metric import MUCH_FREE, FairMetric, check_free_share, free_share
+from evenhand.fair_metrics.strengths import STRENGTHS
 from evenhand.tables.errors import TableError
 
 METRIC_ROWS = 50_000  # enough to learn the directions
@@ -23,15 +24,15 @@ SMALL = "(small groups)"
 
 @dataclass(frozen=True)
 class Proxy:
-    """What predicts one sensitive attribute: directions (d, k) of the encoded columns, and how well they do.
+    """What predicts one sensitive attribute: models with directions (d, k) of the encoded columns, the most regularised
+    first, and how well they do.
 
     ``explained``: share of the uncertainty about the attribute that the other columns take away, on rows that the
     directions were not learned on; ``surely`` whether that is more than chance (two standard errors).
     """
 
     name: str
-    directions: NDArray[np.float64]
-    model: AttributeModel
+    models: tuple[AttributeModel, ...]
     explained: float
     surely: bool
 
@@ -56,21 +57,36 @@ def learn_proxy(
         raise TableError(
             f"{name!r} has a single group of {_enough(len(attribute))} rows or more: nothing can be learned about it"
         )
-    inner = from_classifier(X.iloc[:, list(others)], (), {name: target}).attribute_models[0]
-    lifted = np.zeros((d, inner.directions.shape[1]))
-    lifted[list(others)] = inner.directions
-    explained, surely = _evidence(inner.estimator, X_new.iloc[known, list(others)], wanted[known], target)
-    return Proxy(name, lifted, AttributeModel(name, inner.estimator, tuple(others), lifted), explained, surely)
+    models: list[AttributeModel] = []
+    shares: list[tuple[float, bool]] = []
+    rows = X.to_numpy(dtype=np.float64)
+    for strength in STRENGTHS:
+        inner = from_classifier(X.iloc[:, list(others)], (), {name: target}, l2=strength).attribute_models[0]
+        lifted = np.zeros((d, inner.directions.shape[1]))
+        lifted[list(others)] = inner.directions
+        model = AttributeModel(name, inner.estimator, tuple(others), lifted)
+        explained, surely = _evidence(inner.estimator, X_new.iloc[known, list(others)], wanted[known], target)
+        if models and not (surely and tells_more(models[0], model, rows, target)):
+            break  # what the rows at hand say without regularisation need not hold for others
+        models.append(model)
+        shares.append((explained, surely))
+    return Proxy(name, tuple(models), max(share for share, _ in shares), shares[0][1])
+
+
+def few_enough(proxies: Sequence[Proxy], free: Sequence[int], X: pd.DataFrame) -> list[Proxy]:
+    """The proxies, each with its most regularised model alone where all would make too much of X free."""
+    share = free_share(metric_of(X.shape[1], free, proxies), X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64))
+    return [replace(one, models=one.models[:1]) if share > MUCH_FREE else one for one in proxies]
 
 
 def metric_of(d: int, free: Sequence[int], proxies: Sequence[Proxy]) -> FairMetric:
     """Free are the coordinates and what the proxies found; Euclidean where there is nothing free."""
-    parts = [np.eye(d)[:, list(free)], *(proxy.directions for proxy in proxies)]
-    directions = np.concatenate(parts, axis=1)
+    models = tuple(model for proxy in proxies for model in proxy.models)
+    directions = np.concatenate([np.eye(d)[:, list(free)], *(model.directions for model in models)], axis=1)
     if not directions.any():
         return FairMetric.euclidean(d)
     metric = FairMetric(torch.as_tensor(directions, dtype=torch.float32))
-    metric.attribute_models = tuple(proxy.model for proxy in proxies)
+    metric.attribute_models = models
     return metric
 
 

@@ -130,14 +130,15 @@ def directions(metric: FairMetric, names: Sequence[tuple[str, str]], task: Task)
     """What each sensitive direction is made of: the coordinates, and the coefficients of the inner models."""
     seen = task.schema.sensitive if task.schema.see_sensitive else ()
     described: list[dict[str, Any]] = [{"name": name, "kind": "column", "coefficients": []} for name in seen]
-    for model in metric.attribute_models:
+    for i, model in enumerate(metric.attribute_models):
+        again = model.name in {earlier.name for earlier in metric.attribute_models[:i]}  # hardly regularised
         for j in range(model.directions.shape[1]):
             w = model.directions[:, j]
             largest = [i for i in np.argsort(-np.abs(w)) if abs(w[i]) > 1e-9][:15]
             suffix = f" ({j + 1} of {model.directions.shape[1]})" if model.directions.shape[1] > 1 else ""
             described.append(
                 {
-                    "name": model.name + suffix,
+                    "name": model.name + " most surely" * again + suffix,
                     "kind": "proxy",
                     "coefficients": [
                         {

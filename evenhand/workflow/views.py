@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,18 +72,17 @@ def make_view(schema: Schema, encoder: ColumnTransformer, train: Part, proxies: 
 
 def carry_over(proxies: Sequence[Proxy], learned_on: ColumnTransformer, to: ColumnTransformer) -> list[Proxy]:
     """The same directions among the columns of another encoding; what it lacks is sensitive and free anyway."""
-    source = {name: i for i, name in enumerate(encoded_names(learned_on))}
-    carried = []
-    for proxy in proxies:
-        names = encoded_names(to)
-        moved = np.zeros((len(names), proxy.directions.shape[1]))
+    source, names = {name: i for i, name in enumerate(encoded_names(learned_on))}, encoded_names(to)
+
+    def moved(model: AttributeModel) -> AttributeModel:
+        directions = np.zeros((len(names), model.directions.shape[1]))
         for i, name in enumerate(names):
             if name in source:
-                moved[i] = proxy.directions[source[name]]
-        used = tuple(i for i, name in enumerate(names) if source.get(name) in set(proxy.model.used))
-        model = AttributeModel(proxy.name, proxy.model.estimator, used, moved)
-        carried.append(Proxy(proxy.name, moved, model, proxy.explained, proxy.surely))
-    return carried
+                directions[i] = model.directions[source[name]]
+        used = tuple(i for i, name in enumerate(names) if source.get(name) in set(model.used))
+        return AttributeModel(model.name, model.estimator, used, directions)
+
+    return [replace(proxy, models=tuple(map(moved, proxy.models))) for proxy in proxies]
 
 
 def people_box(schema: Schema, encoder: ColumnTransformer, low: Any, high: Any) -> Box:

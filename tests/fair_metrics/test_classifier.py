@@ -4,8 +4,8 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from evenhand.fair_metrics import from_classifier
-from evenhand.fair_metrics.classifier import from_classifier_stream
+from evenhand.fair_metrics import free_share, from_classifier
+from evenhand.fair_metrics.classifier import _streamed_share, from_classifier_stream
 
 
 def frame(n=300):
@@ -40,7 +40,7 @@ def test_coefficients_are_those_of_sklearn():
 
 def test_a_one_hot_block_is_one_attribute_with_a_direction_per_category():
     X, race = frame()
-    metric = from_classifier(X, ["race"], ["race"])
+    metric = from_classifier(X, ["race"], ["race"], l2=0.1)
     inner = metric.attribute_models[0]
     assert inner.directions.shape[1] == 3
     others = ["a", "b", "c", "sex"]
@@ -51,7 +51,7 @@ def test_a_one_hot_block_is_one_attribute_with_a_direction_per_category():
 
 def test_several_attributes_and_the_default_of_predict():
     X, _ = frame()
-    metric = from_classifier(X, ["sex", "race"])
+    metric = from_classifier(X, ["sex", "race"], l2=0.1)
     assert [model.name for model in metric.attribute_models] == ["sex", "race"]
     for model in metric.attribute_models:
         for direction in model.directions.T:
@@ -60,7 +60,7 @@ def test_several_attributes_and_the_default_of_predict():
 
 def test_numeric_attributes_by_ridge():
     X, _ = frame()
-    metric = from_classifier(X, [], ["c"])
+    metric = from_classifier(X, [], ["c"], l2=0.1)
     others = [c for c in X.columns if c != "c"]
     model = Ridge(alpha=0.1 * len(X)).fit(X[others], X["c"])
     inner = metric.attribute_models[0]
@@ -117,6 +117,43 @@ def test_with_several_strengths_the_directions_of_each_cost_nothing(learn):
         assert contains(both, one.directions[:, 0])
     weak = from_classifier(X, ["sex"], ["sex"], l2=0.1)
     assert not contains(weak, both.attribute_models[1].directions[:, 0])
+
+
+def with_more(scale):
+    """``frame``, a column that tells sex for sure where it speaks, and eight that say nothing; the larger these are,
+    the smaller a part of the whole is free."""
+    X, _ = frame()
+    rng = np.random.default_rng(1)
+    X["told"] = (rng.random(len(X)) < 0.2) * (2 * X["sex"] - 1)
+    more = scale * rng.normal(size=(len(X), 8))
+    return pd.concat([X, pd.DataFrame(more, columns=[f"more_{i}" for i in range(8)])], axis=1)
+
+
+@pytest.mark.parametrize(
+    "learn", [from_classifier, lambda X, *a: from_classifier_stream([X[:100], X[100:101], X[101:]], *a)]
+)
+def test_by_default_both_strengths_unless_they_free_more_than_a_third(learn):
+    """The guard looks at what is free of all rows, also where they come in chunks."""
+    for scale, strengths in ((1.0, [0.15, 1e-5]), (0.0, [0.15])):
+        X = with_more(scale)
+        metric = learn(X, ["sex"], ["sex"])
+        wanted = from_classifier(X, ["sex"], ["sex"], l2=strengths)
+        assert len(metric.attribute_models) == len(strengths)
+        np.testing.assert_allclose(metric.sigma, wanted.sigma, atol=2e-4)
+        assert (free_share(from_classifier(X, ["sex"], ["sex"], l2=(0.15, 1e-5)), X.to_numpy()) > 1 / 3) == (scale == 0)
+
+
+def test_the_share_that_is_free_is_the_same_in_chunks():
+    X = with_more(0.3) + 1000.0  # far from zero: sums of squares would cancel
+    metric = from_classifier(X, ["sex"], ["sex"], l2=0.1)
+    chunks = [X[:7], X[7:150], X[150:]]
+    assert _streamed_share(chunks, metric) == pytest.approx(free_share(metric, X.to_numpy()), rel=1e-6)
+
+
+def test_a_model_of_ones_own_is_fitted_once():
+    X, _ = frame()
+    metric = from_classifier(X, ["sex"], ["sex"], classifier=LogisticRegression())
+    assert len(metric.attribute_models) == 1
 
 
 def test_several_strengths_of_a_number():

@@ -22,9 +22,10 @@ def batch(n=20):
     return Batch(torch.randn(n, 4, generator=generator, dtype=torch.float64), torch.arange(n) % 2)
 
 
-def fair(fast=True):
-    metric = FairMetric(torch.eye(4, dtype=torch.float64)[:, :1])
-    return FairRegularizer(metric, search=GradientSearch(fast=fast), generator=torch.Generator().manual_seed(1))
+def fair(fast=True, eps=0.1, metric=None):
+    metric = FairMetric(torch.eye(4, dtype=torch.float64)[:, :1]) if metric is None else metric
+    generator = torch.Generator().manual_seed(1)
+    return FairRegularizer(metric, eps, search=GradientSearch(fast=fast), generator=generator)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -72,7 +73,7 @@ def test_every_is_a_whole_number(every):
 def test_classes_in_turn_all_have_their_share():
     """Each second row of a batch 0, 1, 0, 1, ... would be of one class alone."""
     y = batch().y
-    part, share = SenSeI(fair(), 1.0, every=2)._part(y)
+    part, share = SenSeI(fair(), 1.0, every=2)._part(y, 2)
     assert y[part].sum() == len(part) / 2 == 5
     assert share == 1
 
@@ -80,7 +81,7 @@ def test_classes_in_turn_all_have_their_share():
 @pytest.mark.parametrize("y", [torch.arange(20.0) / 3, torch.randn(20, 2)], ids=["a number", "two numbers"])
 def test_a_part_of_the_rows_for_numbers(y):
     first = y.reshape(20, -1)[:, 0]
-    part, _ = SenSeI(fair(), 1.0, every=2)._part(y)
+    part, _ = SenSeI(fair(), 1.0, every=2)._part(y, 2)
     torch.testing.assert_close(first[part].sort().values, first.sort().values[::2])  # of two neighbours one
 
 
@@ -125,3 +126,55 @@ def test_sample_weight_acts_on_the_loss():
     objective(model, Batch(data.x, data.y, weight))
     assert SenSeI(fair(), 1.0).every > 1  # weights are those of the rows, whatever part is looked at
     torch.testing.assert_close(objective.last["loss"], F.cross_entropy(model(data.x[:1]), data.y[:1]).detach())
+
+
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_share_of_rho_is_on_what_costs_nothing(name, every):
+    """loss + rho ((1 - free) R + free R at eps 0), the second of half as many rows in training."""
+    torch.manual_seed(0)
+    model, data = MODELS[name]().double(), batch()
+    other, order = copy.deepcopy(model), torch.argsort(data.y, stable=True)
+    part, fewer = order[::every].sort().values, order[:: 2 * every].sort().values
+    torch.manual_seed(5)  # the same dropout masks for both
+    objective = SenSeI(fair(), 3.0, every=every, free=0.75)
+    value = objective(model, data)
+    value.backward()
+    torch.manual_seed(5)
+    of_all = fair(fast=False)
+    term = of_all.evaluate(other, data.x[part])
+    loss = F.cross_entropy(other(data.x), data.y)
+    nothing = FairRegularizer(of_all.fair_metric, 0.0, search=of_all.search, generator=of_all.generator)
+    free = nothing.evaluate(other, data.x[fewer])
+    expected = loss + 3.0 * (0.25 * term.value + 0.75 * free.value)
+    expected.backward()
+    assert free.value > 0
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(objective.last["free"], free.value.detach())
+    for a, b in zip(model.parameters(), other.parameters()):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-7, atol=1e-9)
+
+
+def test_in_eval_mode_what_costs_nothing_is_looked_at_in_all_rows():
+    model, data = MODELS["split"]().double(), batch()
+    values = [SenSeI(fair(), 1.0, every=every, free=0.9).eval()(model, data) for every in (1, 4)]
+    torch.testing.assert_close(values[0], values[1], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"eps": 0.0}, {"metric": FairMetric.euclidean(4)}],
+    ids=["eps is zero anyway", "nothing is free"],
+)
+def test_where_both_are_one_all_of_rho_is_on_it(given):
+    model, data = MODELS["split"](), batch()
+    data = Batch(data.x.float(), data.y)
+    values = [SenSeI(fair(**given), 3.0, every=1, free=free)(model, data) for free in (0.0, 0.9)]
+    torch.testing.assert_close(values[0], values[1], rtol=0, atol=0)
+    assert values[0] > F.cross_entropy(model(data.x), data.y)
+
+
+@pytest.mark.parametrize("free", [-0.1, 1.1, float("nan")])
+def test_free_is_a_share(free):
+    with pytest.raises(ValueError, match=r"free must lie in \[0, 1\], got "):
+        SenSeI(fair(), 3.0, free=free)

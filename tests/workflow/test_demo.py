@@ -19,7 +19,7 @@ def test_the_papers_columns_split_and_directions():
     assert set(frame["race"]) == {"White", "Non-White"}
     white = train.race == "White"
     np.testing.assert_array_equal(frame.loc[train.X.index, "race"] == "White", white)
-    assert task.view.fair_metric.directions.shape == (41, 3)  # sex, race, and what predicts sex
+    assert task.view.fair_metric.directions.shape == (41, 4)  # sex, race, and what predicts sex
     assert {flip.name for flip in task.questions} >= {"sex", "race", "sex or race", SPOUSE.name}
 
 

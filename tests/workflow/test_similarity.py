@@ -1,12 +1,14 @@
 """What gives an attribute away is free; chance is not, and a metric under which all are alike is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 from evenhand.tables.errors import TableError
-from evenhand.workflow.similarity import check_free, learn_proxy, metric_of, teaches
+from evenhand.workflow.similarity import check_free, few_enough, learn_proxy, metric_of, teaches
 
 N = 1000
 
@@ -41,7 +43,29 @@ def test_the_direction_and_its_evidence():
 def test_chance_is_no_evidence():
     found, _ = proxy(0.0)
     assert not found.surely
+    assert len(found.models) == 1  # without regularisation it would say even less
     assert found.explained < 0.01
+
+
+def test_what_tells_most_surely_is_free_too_unless_that_is_too_much():
+    """Column c tells sex for sure where it speaks, which is rare: a regularised regression hardly looks at it."""
+    tables = []
+    for seed in (0, 1):
+        X, sex = table(seed)
+        X["c"] = (X["c"] > 1.5) * np.where(sex == "m", 1.0, -1.0).astype(np.float32)
+        tables += [X, sex]
+    found = learn_proxy("sex", tables[0], tables[1], range(4), tables[2], tables[3])
+    assert len(found.models) == 2
+    rare = torch.eye(4)[2:3]
+    costs = [metric_of(4, [], [replace(found, models=found.models[:k])]).cost(rare).item() for k in (1, 2)]
+    assert costs[1] < 0.2 < 0.8 < costs[0]
+    wide = pd.concat([tables[0] * 0.1, pd.DataFrame(np.eye(N)[:, :3] * 30.0)], axis=1)
+    assert few_enough([found], [], tables[0])[0].models == found.models[:1]  # two of four columns
+    padded = replace(
+        found, models=tuple(replace(m, directions=np.r_[m.directions, np.zeros((3, 1))]) for m in found.models)
+    )
+    assert few_enough([padded], [], wide) == [padded]
+    assert few_enough([padded], [4, 5], wide)[0].models == padded.models[:1]  # with columns that are free as they are
 
 
 def test_a_number_and_small_groups():
@@ -52,7 +76,7 @@ def test_a_number_and_small_groups():
     assert found.explained > 0.9
     race = pd.Series(["a"] * 500 + ["b"] * 499 + ["alone"])
     found = learn_proxy("race", X, race, range(4), X_new, race)
-    assert found.directions.shape[1] == 1  # a group of one teaches nothing
+    assert {model.directions.shape[1] for model in found.models} == {1}  # a group of one teaches nothing
 
 
 def test_one_large_group_teaches_nothing():

@@ -40,7 +40,7 @@ def alike():
 def test_what_holds_by_construction_is_told_from_what_is_learned(alike):
     plain, fair = (alike.findings["models"][name] for name in ("plain", "fair"))
     assert fair["read_alike"] == fair["consistency"] == 1
-    assert fair["ctf"] < 1e-9 < fair["as_they_stand"]["ctf"]
+    assert fair["ctf"] < 1e-7 < fair["as_they_stand"]["ctf"]
     assert fair["blind"] == plain["blind"]  # read alike is not blind
     assert "read_alike" not in plain
     certificate = alike.findings["certificate"]

@@ -31,6 +31,8 @@ def test_directions_are_carried_over_by_name(small):
         return
     (proxy,) = carry_over(small.task.proxies, blind, seeing)
     names = encoded_names(blind)
-    for i, name in enumerate(encoded_names(seeing)):
-        wanted = small.task.proxies[0].directions[names.index(name)] if name in names else 0.0
-        np.testing.assert_allclose(proxy.directions[i], wanted)
+    assert len(proxy.models) == len(small.task.proxies[0].models)
+    for carried, model in zip(proxy.models, small.task.proxies[0].models):
+        for i, name in enumerate(encoded_names(seeing)):
+            wanted = model.directions[names.index(name)] if name in names else 0.0
+            np.testing.assert_allclose(carried.directions[i], wanted)
