@@ -38,6 +38,7 @@ def main() -> None:
                 eps=EPS,
                 search=SEARCH,
                 every=1,
+                free=0.0,
                 random_state=seed,
                 steps=steps,
                 batch_size=BATCH,

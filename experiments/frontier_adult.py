@@ -62,7 +62,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     train = adult(0).train
     X, y = (train.X[:600], train.y[:600]) if given.quick else (train.X, train.y)
-    metric = from_classifier(X, columns=["sex", "race"], predict=["sex"])
+    metric = from_classifier(X, columns=["sex", "race"], predict=["sex"], l2=0.1)
     training = {**TRAINING, "steps": QUICK_STEPS} if given.quick else TRAINING
     rows, some, folds = (6, slice(0, None, 7), 2) if given.quick else (1000, slice(None), FOLDS)
     scores = {
@@ -72,7 +72,7 @@ def main() -> None:
     }
     fair = {"search": SEARCH, "lam": 0.2, "every": 1, **training}
     sweeps: dict[str, tuple[Any, dict[str, Any]]] = {
-        "SenSeI": (SenSeIClassifier(metric, eps=EPS, **fair), {"rho": RHOS[some]}),
+        "SenSeI": (SenSeIClassifier(metric, eps=EPS, free=0.0, **fair), {"rho": RHOS[some]}),
         "Project": (ProjectClassifier(metric, **training), {"params": [{}]}),
         "SenSR": (SenSRClassifier(metric, search=SEARCH, **training), {"params": {"eps": EPSILONS[some]}}),
         "CLP": (CLPClassifier(flips, **training), {"rho": CLP_RHOS[some]}),

@@ -60,7 +60,9 @@ def run(objective: str, rho: float, split: int, steps: int, people: int) -> dict
     cut = int(0.8 * len(train.y))  # the rows of a split are in random order
     part, rest = (Table(*(column[rows] for column in train)) for rows in (slice(cut), slice(cut, None)))
     began = time.process_time()
-    model = KINDS[objective](metric(part.X), rho=rho, steps=steps, every=1, random_state=split).fit(part.X, part.y)
+    model = KINDS[objective](metric(part.X), rho=rho, free=0.0, steps=steps, every=1, random_state=split).fit(
+        part.X, part.y
+    )
     seconds = time.process_time() - began
     box = data_bounds(torch.tensor(np.asarray(part.X), dtype=torch.float32))  # possible people only
     x = rest.X.iloc[:people]

@@ -92,6 +92,7 @@ def sensei(
         lam=0.1,
         quiet_start=True,
         every=1,
+        free=0.0,
         random_state=seed,
         **FAIR,
     )

@@ -98,7 +98,8 @@ def fit(method: str, t: Task, setting: Setting, training: dict[str, Any], seed: 
         return ProjectClassifier(metric, **common).fit(t.x, t.y)
     if method == "SenSeI":
         every = int(setting.get("every", 1))
-        net = SenSeIClassifier(metric, rho=rho, eps=eps, bounds=None, search=search, every=every, **common)
+        one: dict[str, Any] = {"rho": rho, "free": 0.0, "eps": eps, "every": every}
+        net = SenSeIClassifier(metric, bounds=None, search=search, **one, **common)
         return net.fit(t.x, t.y)
     if method == "SenSR":
         return SenSRClassifier(metric, eps=eps, bounds=None, search=search, **common).fit(t.x, t.y)

@@ -55,7 +55,7 @@ def others(x, box, geometry, jumps, n, rng):
 def fitted(table: str, kind: str, trees: int, leaves: int) -> tuple[Table, FairMetric, Box, Any]:
     """The first split of a table, who is similar and possible there, and a model of it, plain or fair."""
     data = TABLES[table](0)
-    metric = from_classifier(data.X, predict=data.sensitive)
+    metric = from_classifier(data.X, predict=data.sensitive, l2=0.1)
     box = possible_people(np.vstack([data.X, data.X_test]).astype(np.float64))
     if kind == "plain":
         model = plain(0).set_params(n_estimators=trees, num_leaves=leaves)
