@@ -21,7 +21,7 @@ FEATURES = [
 ]  # fmt: skip
 SPOUSE = Flip("husband or wife", {"relationship": ["Husband", "Wife"]}, keep_original=False)
 SETTINGS = Settings(
-    rho=(1.5, 5.0, 15.0), steps=500, sensr=True, max_accuracy_loss=0.06, audit_rows=120, certify_rows=300
+    rho=(5.0, 20.0), steps=1300, sensr=True, max_accuracy_loss=0.06, audit_rows=120, certify_rows=300
 )
 
 

@@ -16,14 +16,14 @@ class Settings:
     "network", "trees", or "both", to choose between them; tree_rho: the weights for trees, whose penalty is relative to
     the spread of their scores."""
 
-    rho: tuple[float, ...] = (1.0, 5.0, 15.0, 40.0)
+    rho: tuple[float, ...] = (1.0, 5.0, 20.0, 100.0)
     tree_rho: tuple[float, ...] = (0.5, 2.0, 8.0)
     model: str = "network"
     eps: float = 0.1
     eps_certified: float = 0.01
     max_accuracy_loss: float = 0.03
     hidden: tuple[int, ...] = (100,)
-    steps: int = 800
+    steps: int = 1300
     batch_size: int = 500
     lr: float = 2e-3
     trees: int = 200
