@@ -141,12 +141,11 @@ def drawing(n: int) -> Share:
 
 
 def rand_rows(n: int, width: int, generator: torch.Generator | None, like: Tensor) -> Tensor:
-    """Uniform random numbers (n, width), see ``joint_draws``."""
+    """Uniform random numbers (n, width) on the device of ``like``, see ``joint_draws``; always drawn in float32, so that
+    they are the same in every precision."""
     share = drawing(n)
-    if share.total == n:
-        return torch.rand(n, width, generator=generator, dtype=like.dtype, device=like.device)
-    drawn = torch.rand(share.total, width, generator=generator, dtype=like.dtype, device=like.device)
-    return drawn[share.before : share.before + n]
+    drawn = torch.rand(share.total, width, generator=generator, dtype=torch.float32, device=like.device)
+    return drawn if share.total == n else drawn[share.before : share.before + n]
 
 
 def own_part(rows: Tensor) -> Tensor:

@@ -23,7 +23,8 @@ def test_the_table_holds_every_setting(study):
 def test_table_3_has_the_setting_that_the_rule_chooses(study):
     table = pd.read_csv(study.RESULTS / "strengths.csv")
     tables = importlib.import_module("table3_adult")
-    assert study.SETTINGS[study.chosen(table)] == (tables.STRENGTHS, tables.LIGHT)
+    l2, settings = study.SETTINGS[study.chosen(table)]
+    assert (l2, tables.FIRST | settings) == (tables.STRENGTHS, tables.LIGHT)
 
 
 def test_a_quick_run_writes_the_table(study, tmp_path, monkeypatch):
