@@ -141,8 +141,8 @@ def drawing(n: int) -> Share:
 
 
 def rand_rows(n: int, width: int, generator: torch.Generator | None, like: Tensor) -> Tensor:
-    """Uniform random numbers (n, width) on the device of ``like``, see ``joint_draws``; always drawn in float32, so that
-    they are the same in every precision."""
+    """Uniform random numbers (n, width) on the device of ``like``, see ``joint_draws``; always drawn in float32, which
+    makes them the same in every precision."""
     share = drawing(n)
     drawn = torch.rand(share.total, width, generator=generator, dtype=torch.float32, device=like.device)
     return drawn if share.total == n else drawn[share.before : share.before + n]

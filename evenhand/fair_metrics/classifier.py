@@ -14,6 +14,8 @@ from evenhand.fair_metrics.columns import Column, column_names, column_positions
 from evenhand.fair_metrics.metric import MUCH_FREE, FairMetric, free_share
 from evenhand.fair_metrics.strengths import ENOUGH, STRENGTHS, adds
 
+LARGE = 2000  # unknowns of a regression, above which a Newton step costs more than many cheap ones
+
 
 @dataclass(frozen=True)
 class AttributeModel:
@@ -49,10 +51,10 @@ def from_classifier(
 
     A large l2 finds all that goes along with the attribute, a small one what gives it away most surely. With several,
     ``l2=(0.1, 1e-5)``, the directions of both cost nothing. None takes 0.15 and also 1e-5 where that tells more about
-    the attribute, unless both would make more than a third of the difference between people free; the paper's is
-    ``l2=0.1``.
+    the attribute, unless both would make more than a third of the difference between people in other columns free; the
+    paper's is ``l2=0.1``.
     """
-    from sklearn.linear_model import LogisticRegression, Ridge  # at use: it takes as long to import as torch
+    from sklearn.linear_model import Ridge  # at use: it takes as long to import as torch
 
     values = _finite_array(X)
     attributes = _attributes(X, values, columns if predict is None else predict)
@@ -63,13 +65,25 @@ def from_classifier(
     models = []
     for name, target, left_out in attributes:
         for weight in (strength * len(values) for strength in strengths):
-            classify = classifier if classifier is not None else LogisticRegression(C=1 / weight, max_iter=2000)
+            classify = classifier if classifier is not None else _regression(weight, target, values.shape[1])
             regress = regressor if regressor is not None else Ridge(alpha=weight)
             models.append(_fit(values, name, target, left_out, classify, regress))
     if l2 is None and not replaced:
         targets = [target for _, target, _ in attributes]
-        return _unless_idle(X, columns, models, targets, values, lambda metric: free_share(metric, values))
+        others = values * _others(X, columns)
+        return _unless_idle(X, columns, models, targets, values, lambda metric: free_share(metric, others))
     return _metric(X, columns, models)
+
+
+def _regression(weight: float, target: np.ndarray, columns: int) -> Any:
+    """A logistic or softmax regression that is fitted to the end: where it hardly regularises, the usual tolerance
+    stops degrees short of the direction, and where depends on the units."""
+    from sklearn.linear_model import LogisticRegression
+
+    unknowns = (columns + 1) * len(_distinct(target))
+    if unknowns <= LARGE:
+        return LogisticRegression(C=1 / weight, solver="newton-cholesky", tol=1e-8, max_iter=200)
+    return LogisticRegression(C=1 / weight, tol=1e-6, max_iter=20_000)
 
 
 def _unless_idle(
@@ -88,12 +102,20 @@ def _unless_idle(
     return _metric(X, columns, models[::2]) if len(kept) > len(targets) and share(metric) > MUCH_FREE else metric
 
 
+def _others(X: Any, columns: Sequence[Column]) -> np.ndarray:
+    """(d,) 0 for ``columns``, which are free however they are coded, and 1 for the others."""
+    others = np.ones(width(X))
+    others[column_positions(X, columns)] = 0.0
+    return others
+
+
 def tells_more(strong: AttributeModel, hardly: AttributeModel, values: np.ndarray, target: np.ndarray) -> bool:
     """Whether the second of two models of an attribute knows something that the first does not; see ``adds``."""
     every = -(-len(values) // ENOUGH)
     values, target = values[::every], np.asarray(target)[::every]
     numeric = not hasattr(strong.estimator, "classes_")
-    target = target.astype(str) if target.dtype == object else target
+    if not numeric:
+        target = _codes(target)
     return adds(values @ strong.directions, values @ hardly.directions, target, len(strong.used), numeric)
 
 
@@ -124,7 +146,8 @@ def _finite_array(X: Any) -> np.ndarray:
     width(X)
     X = plain_table(X)
     check_kinds(X)
-    values = np.asarray(X, dtype=np.float64)
+    nullable = hasattr(X, "dtypes") and hasattr(X, "to_numpy") and hasattr(X, "iloc")
+    values = X.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else np.asarray(X, dtype=np.float64)
     if values.shape[0] == 0:
         raise ValueError("X has no rows; the metric cannot be learned from an empty frame")
     if not np.isfinite(values).all():
@@ -172,24 +195,33 @@ def _fit(
     from sklearn.base import clone
 
     used = [i for i in range(values.shape[1]) if i not in set(left_out)]
-    distinct = np.unique(target)
+    distinct = _distinct(target)
     if len(distinct) < 2:
         raise ValueError(
             f"sensitive attribute {name!r} has the single value {distinct.tolist()[0]!r}: nothing to predict"
         )
     if not used:
         raise ValueError(f"no column is left to predict {name!r} from")
-    numeric = np.issubdtype(target.dtype, np.number) and (
-        len(distinct) > 20 or not np.all(distinct == distinct.round())
-    )
+    whole = not np.issubdtype(target.dtype, np.number) or bool(np.all(distinct == distinct.round()))
+    numeric = np.issubdtype(target.dtype, np.number) and len(distinct) > 2 and (len(distinct) > 20 or not whole)
     inner = clone(regressor if numeric else classifier)
     if target.dtype == object:
         target = target.astype(str)
+    elif not whole and not numeric:
+        target = _codes(target)  # two values that scikit-learn would not take for classes
     inner.fit(values[:, used], target)
     coefficients = np.atleast_2d(inner.coef_)
     directions = np.zeros((values.shape[1], len(coefficients)))
     directions[used] = coefficients.T
     return AttributeModel(name, inner, tuple(used), directions)
+
+
+def _distinct(target: np.ndarray) -> np.ndarray:
+    return np.unique(target.astype(str) if target.dtype == object else target)
+
+
+def _codes(target: np.ndarray) -> np.ndarray:
+    return np.unique(target.astype(str) if target.dtype == object else target, return_inverse=True)[1]
 
 
 @dataclass(frozen=True)
@@ -217,55 +249,76 @@ def from_classifier_stream(
     """
     if isinstance(chunks, Iterator):
         raise TypeError("the chunks are read several times; give a list, or streaming.Repeated(a function that starts)")
-    first = next(iter(chunks), None)
-    if first is None:
-        raise ValueError("there are no chunks, so there is nothing to learn from")
-    names = list(columns if predict is None else predict)
+    read = _Chunks(chunks)
+    wanted = columns if predict is None else predict
+    names = [wanted] if isinstance(wanted, str | int) else list(wanted)
+    column_positions(read.first, columns)
     strengths = list(STRENGTHS) if l2 is None else _strengths(l2)
-    models = [_fit_chunks(chunks, first, name, strength, max_passes) for name in names for strength in strengths]
+    models = [_fit_chunks(read, name, strength, max_passes) for name in names for strength in strengths]
     if l2 is not None:
-        return _metric(first, columns, models)
-    rows = _some(chunks)
-    targets = [target for _, target, _ in _attributes(first, rows, names)]
-    return _unless_idle(first, columns, models, targets, rows, lambda metric: _streamed_share(chunks, metric))
+        return _metric(read.first, columns, models)
+    rows, others = _some(read), _others(read.first, columns)
+    targets = [target for _, target, _ in _attributes(read.first, rows, names)]
+    return _unless_idle(
+        read.first, columns, models, targets, rows, lambda metric: _streamed_share(read, metric, others)
+    )
 
 
-def _some(chunks: Iterable[Any]) -> np.ndarray:
-    """The first ENOUGH rows."""
-    kept: list[np.ndarray] = []
-    for chunk in chunks:
-        kept.append(np.asarray(chunk, dtype=np.float64)[: ENOUGH - sum(map(len, kept))])
-        if sum(map(len, kept)) >= ENOUGH:
-            break
+class _Chunks:
+    """Chunks as arrays of numbers, each time anew; those without rows are passed over."""
+
+    def __init__(self, chunks: Iterable[Any]) -> None:
+        self.chunks = chunks
+        first = next((chunk for chunk in chunks if np.shape(chunk)[0]), None)
+        if first is None:
+            raise ValueError("there are no chunks with rows, so there is nothing to learn from")
+        self.first = first
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        names, d = column_names(self.first), np.shape(self.first)[1]
+        for i, chunk in enumerate(self.chunks):
+            if np.shape(chunk)[0] == 0:
+                continue
+            if np.shape(chunk)[1:] != (d,) or column_names(chunk) != names:
+                raise ValueError(
+                    f"chunk {i} has not the columns of the first, in their order; give every chunk the same {d} columns"
+                )
+            yield _finite_array(chunk)
+
+
+def _some(chunks: Iterable[np.ndarray]) -> np.ndarray:
+    """Each so-manieth row, ENOUGH of them, as ``tells_more`` takes of an array: they may be sorted."""
+    every, seen = -(-sum(map(len, chunks)) // ENOUGH), 0
+    kept = []
+    for values in chunks:
+        kept.append(values[-seen % every :: every])
+        seen += len(values)
     return np.concatenate(kept)
 
 
-def _streamed_share(chunks: Iterable[Any], metric: FairMetric) -> float:
-    """``free_share`` of all chunks, in one pass: variances from sums, around the first row so that nothing cancels."""
+def _streamed_share(chunks: Iterable[np.ndarray], metric: FairMetric, others: np.ndarray | float = 1.0) -> float:
+    """``free_share`` of all chunks times others, in one pass: variances from sums, around the first row so that nothing
+    cancels."""
     directions = metric.directions.detach().to("cpu", torch.float64).numpy()
     n, origin, seen, squares, along = 0, None, 0.0, 0.0, 0.0
-    for chunk in chunks:
-        values = np.asarray(chunk, dtype=np.float64)
+    for values in chunks:
         origin = values[0] if origin is None else origin
-        away = values - origin
+        away = (values - origin) * others
         n, seen = n + len(away), seen + away.sum(0)
         squares, along = squares + np.square(away).sum(), along + np.square(away @ directions).sum()
     total = squares - np.square(seen).sum() / n
     return float((along - np.square(seen @ directions).sum() / n) / total) if total > 0 else 0.0
 
 
-def _fit_chunks(chunks: Iterable[Any], first: Any, name: Column, l2: float, max_passes: int) -> AttributeModel:
-    left_out = column_positions(first, [name])
-    d = np.shape(first)[1]
+def _fit_chunks(chunks: _Chunks, name: Column, l2: float, max_passes: int) -> AttributeModel:
+    left_out = column_positions(chunks.first, [name])
+    d = np.shape(chunks.first)[1]
     used = [i for i in range(d) if i not in set(left_out)]
     if not used:
         raise ValueError(f"no column is left to predict {name!r} from")
 
     def pieces() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for chunk in chunks:
-            values = np.asarray(chunk, dtype=np.float64)
-            if not np.isfinite(values).all():
-                raise ValueError(f"a chunk holds NaN or infinite values; clean them before predicting {name!r}")
+        for values in chunks:
             block = values[:, left_out]
             one_hot = np.where(block.any(axis=1), block.argmax(axis=1), -1) if len(left_out) > 1 else block[:, 0]
             yield np.concatenate([values[:, used], np.ones((len(values), 1))], axis=1), one_hot
@@ -319,11 +372,12 @@ def _newton(pieces: Any, classes: np.ndarray, d: int, l2: float, max_passes: int
             continue
         gradient = slope.ravel() / n + penalty * w
         kept, loss_kept = w, loss
-        if np.abs(gradient).max() < 1e-9:
-            break
         size = free * (d + 1)
         hessian = curvature.reshape(size, size) / n + np.diag(penalty)
-        move = -np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
+        unit = np.where(np.diag(hessian) > 0, np.diag(hessian), 1.0) ** -0.5  # whatever units the columns have
+        if np.abs(unit * gradient).max() < 1e-9:
+            break
+        move = -unit * np.linalg.lstsq(unit[:, None] * hessian * unit, unit * gradient, rcond=1e-12)[0]
         w = kept + move
         if np.abs(move).max() < 1e-10 * (1 + np.abs(kept).max()):
             break

@@ -5,7 +5,7 @@ import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from evenhand.fair_metrics import free_share, from_classifier
-from evenhand.fair_metrics.classifier import _streamed_share, from_classifier_stream
+from evenhand.fair_metrics.classifier import _some, _streamed_share, from_classifier_stream
 
 
 def frame(n=300):
@@ -26,11 +26,11 @@ def test_coefficients_are_those_of_sklearn():
     X, _ = frame()
     metric = from_classifier(X, ["sex"], ["sex"], l2=0.1)
     others = [c for c in X.columns if c != "sex"]
-    model = LogisticRegression(C=1 / (0.1 * len(X)), max_iter=2000).fit(X[others], X["sex"])
+    model = LogisticRegression(C=1 / (0.1 * len(X)), max_iter=20_000, tol=1e-9).fit(X[others], X["sex"])
     expected = np.zeros(X.shape[1])
     expected[[X.columns.get_loc(c) for c in others]] = model.coef_[0]
     inner = metric.attribute_models[0]
-    np.testing.assert_allclose(inner.directions[:, 0], expected, atol=1e-4)
+    np.testing.assert_allclose(inner.directions[:, 0], expected, atol=1e-6)
     assert inner.directions[X.columns.get_loc("sex"), 0] == 0
     assert inner.estimator.coef_.shape == (1, X.shape[1] - 1)
     assert metric.directions.shape[1] == 2
@@ -120,9 +120,10 @@ def test_with_several_strengths_the_directions_of_each_cost_nothing(learn):
 
 
 def with_more(scale):
-    """Ten times ``frame``, a column that tells sex for sure where it speaks, and eight that say nothing; the larger these
-    are, the smaller a part of the whole is free."""
+    """Ten times ``frame``, a column that tells sex for sure where it speaks, and eight that say nothing; the larger
+    these and b and c are, the smaller a part of the whole is free."""
     X = pd.concat([frame()[0]] * 10, ignore_index=True)
+    X[["b", "c"]] *= scale
     rng = np.random.default_rng(1)
     X["told"] = (rng.random(len(X)) < 0.2) * (2 * X["sex"] - 1)
     more = scale * rng.normal(size=(len(X), 8))
@@ -139,14 +140,93 @@ def test_by_default_both_strengths_unless_they_free_more_than_a_third(learn):
         metric = learn(X, ["sex"], ["sex"])
         assert len(metric.attribute_models) == len(strengths)
         np.testing.assert_allclose(metric.sigma, learn(X, ["sex"], ["sex"], l2=strengths).sigma)
-        assert (free_share(from_classifier(X, ["sex"], ["sex"], l2=(0.15, 1e-5)), X.to_numpy()) > 1 / 3) == (scale == 0)
+        others = X.assign(sex=0.0).to_numpy()
+        assert (free_share(from_classifier(X, ["sex"], ["sex"], l2=(0.15, 1e-5)), others) > 1 / 3) == (scale == 0)
 
 
 def test_the_share_that_is_free_is_the_same_in_chunks():
     X = with_more(0.3) + 1000.0  # far from zero: sums of squares would cancel
     metric = from_classifier(X, ["sex"], ["sex"], l2=0.1)
-    chunks = [X[:7], X[7:150], X[150:]]
-    assert _streamed_share(chunks, metric) == pytest.approx(free_share(metric, X.to_numpy()), rel=1e-6)
+    values = X.to_numpy()
+    chunks = [values[:7], values[7:150], values[150:]]
+    assert _streamed_share(chunks, metric) == pytest.approx(free_share(metric, values), rel=1e-6)
+    others = np.where(X.columns == "sex", 0.0, 1.0)
+    assert _streamed_share(chunks, metric, others) == pytest.approx(free_share(metric, values * others), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "learn", [from_classifier, lambda X, *a, **k: from_classifier_stream([X[:100], X[100:]], *a, **k)]
+)
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (0.0, 0.5), (-0.83, 1.21), (0.0, 1000.0)])
+def test_how_two_groups_are_coded_changes_nothing(learn, low, high):
+    """Neither which regression is fitted nor how much counts as free."""
+    X = with_more(1.0)
+    coded = X.assign(sex=np.where(X["sex"] == 1, high, low))
+    np.testing.assert_allclose(learn(coded, ["sex"]).sigma, learn(X, ["sex"]).sigma, atol=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e5])
+@pytest.mark.parametrize("l2", [0.15, 1e-5])
+def test_the_regression_is_fitted_to_the_end(l2, unit):
+    """At the minimum the mean loss has the slope -l2 w, also where it is hardly regularised and in large units."""
+    X = with_more(1.0)
+    X["more_0"] *= unit
+    values = X.drop(columns="sex").to_numpy()
+    for metric in (from_classifier(X, ["sex"], l2=l2), from_classifier_stream([X[:500], X[500:]], ["sex"], l2=l2)):
+        (found,) = metric.attribute_models
+        w = found.directions[list(found.used), 0]
+        p = 1 / (1 + np.exp(-(values @ w + found.estimator.intercept_[0])))
+        slope = values.T @ (p - X["sex"]) / len(X) + l2 * w
+        np.testing.assert_allclose(slope / values.std(0), 0, atol=1e-6)
+
+
+def test_a_stream_learns_what_the_whole_does_also_when_it_is_sorted(monkeypatch):
+    monkeypatch.setattr("evenhand.fair_metrics.classifier.ENOUGH", 700)
+    X = with_more(1.0).sort_values("sex", ignore_index=True)
+    whole, parts = from_classifier(X, ["sex"]), from_classifier_stream([X[:1], X[1:900], X[900:]], ["sex"])
+    assert len(whole.attribute_models) == 2
+    np.testing.assert_allclose(whole.sigma, parts.sigma, atol=1e-5)
+    values = X.to_numpy()
+    np.testing.assert_array_equal(_some([values[:1], values[1:900], values[900:]]), values[::5])
+
+
+def test_chunks_are_read_by_their_columns():
+    X, _ = frame()
+    empty = X[:0]
+    plain = from_classifier_stream([X], ["sex"], l2=0.1)
+    np.testing.assert_allclose(from_classifier_stream([empty, X[:9], empty, X[9:]], ["sex"], l2=0.1).sigma, plain.sigma)
+    np.testing.assert_allclose(from_classifier_stream([X], ["sex"], "sex", l2=0.1).sigma, plain.sigma)
+    for other in (X[X.columns[::-1]], X.drop(columns="a"), X.to_numpy()):
+        with pytest.raises(ValueError, match="chunk 1 has not the columns of the first"):
+            from_classifier_stream([X, other], ["sex"])
+    with pytest.raises(ValueError, match="no chunks with rows"):
+        from_classifier_stream([empty], ["sex"])
+    with pytest.raises(TypeError, match="must be a list of names"):
+        from_classifier_stream([X], "sex")
+    said = pd.DataFrame({"sex": [0.0, 1.0], "name": ["Alice Secret", "Bob"]})
+    with pytest.raises(ValueError, match="'name' are not numbers") as error:
+        from_classifier_stream([said], ["sex"])
+    assert "Alice" not in str(error.value)
+
+
+def test_a_missing_value_of_a_nullable_column_is_named():
+    X, _ = frame()
+    X["b"] = X["b"].astype("Float64").mask(X.index == 3)
+    with pytest.raises(ValueError, match=r"NaN or infinite values in column\(s\) \['b'\]"):
+        from_classifier(X, ["sex"])
+
+
+def test_groups_of_mixed_types():
+    X, _ = frame()
+    mixed = np.array([1 if s else "other" for s in X["sex"]], dtype=object)
+    assert len(from_classifier(X[["a", "b"]], (), {"group": mixed}, l2=0.1).attribute_models) == 1
+
+
+def test_many_unknowns_are_fitted_without_their_hessian():
+    from evenhand.fair_metrics.classifier import LARGE, _regression
+
+    assert _regression(1.0, np.array([0, 1]), LARGE // 2 - 1).solver == "newton-cholesky"
+    assert _regression(1.0, np.array([0, 1]), LARGE // 2).solver == "lbfgs"
 
 
 def test_a_model_of_ones_own_is_fitted_once():
@@ -194,7 +274,7 @@ def test_chunks_with_holes_are_refused():
     X, _ = frame()
     broken = X[200:].copy()
     broken.iloc[5, 0] = np.nan
-    with pytest.raises(ValueError, match="a chunk holds NaN or infinite values"):
+    with pytest.raises(ValueError, match=r"NaN or infinite values in column\(s\) \['a'\]"):
         from_classifier_stream([X[:200], broken], predict=["sex"])
 
 
@@ -203,7 +283,8 @@ def test_chunks_with_holes_are_refused():
     [
         (np.arange(300.0) % 20, LogisticRegression),
         (np.arange(300.0) % 21, Ridge),
-        (np.arange(300) % 2 + 0.5, Ridge),
+        (np.arange(300) % 3 + 0.5, Ridge),
+        (np.arange(300) % 2 + 0.5, LogisticRegression),  # two values are two groups, however they are coded
         (np.arange(300) % 21, Ridge),  # ages, say; codes of categories are better given as strings
         ((np.arange(300) % 21).astype(str), LogisticRegression),
     ],
