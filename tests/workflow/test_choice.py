@@ -23,6 +23,16 @@ def test_the_rule(best, loss, rho, within):
     assert ("No weight of fairness comes within" in chosen["why"]) is not within
 
 
+@pytest.mark.parametrize(("unfairness", "rho"), [(0.0124, 15.0), (0.0126, 5.0)])
+def test_of_weights_that_differ_by_chance_the_largest(unfairness, rho):
+    table = [*TABLE[:2], {**TABLE[2], "unfairness": unfairness}]
+    chosen = pick(table, {"name": "plain", "accuracy": 0.78}, 0.03, False)
+    assert chosen["rho"] == rho
+    assert ("as fair, but for chance, as rho = 5" in chosen["why"]) == (rho == 15.0)
+    trees = {"kind": "trees", "rho": 90.0, "accuracy": 0.79, "unfairness": 0.0101}  # another scale of rho
+    assert pick([*table, trees], {"name": "plain", "accuracy": 0.78}, 0.03, False)["rho"] == rho
+
+
 def test_undefined_is_not_chosen():
     table = [{**TABLE[2], "unfairness": float("nan")}, TABLE[1]]
     assert pick(table, {"name": "plain", "accuracy": 0.5}, 0.03, False)["rho"] == 5.0
