@@ -13,7 +13,7 @@ import typer
 from evenhand.cli.console import Talk, guarded, print_json, print_table
 from evenhand.cli.options import Json, Seed
 
-STEPS = 1300
+STEPS = 1150
 
 
 @guarded

@@ -98,7 +98,7 @@ class Training:
         float, typer.Option(help="Balanced accuracy (or R2) that may be given up against the best other model.")
     ] = 0.03
     hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, for example 100 or 64,32.")] = "100"
-    steps: Annotated[int, typer.Option(min=1, help="Training steps of each network.")] = 1300
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of each network.")] = 1150
     trees: Annotated[int, typer.Option(min=1, help="Most boosting rounds of boosted trees.")] = 200
     model: Annotated[
         str, typer.Option(help="Kind of the fair model: 'network', 'trees', or 'both', to choose between them.")

@@ -23,7 +23,7 @@ class Settings:
     eps_certified: float = 0.01
     max_accuracy_loss: float = 0.03
     hidden: tuple[int, ...] = (100,)
-    steps: int = 1300
+    steps: int = 1150
     batch_size: int = 500
     lr: float = 2e-3
     trees: int = 200
