@@ -82,7 +82,8 @@ class PricedSearch(nn.Module):
         first_layer: str | None = None,
     ) -> None:
         super().__init__()
-        eps, lam = _number("eps", eps, "the mean fair distance an adversary may use"), _number("lam", lam, "its price")
+        eps = not_negative("eps", eps, "the mean fair distance an adversary may use")
+        lam = not_negative("lam", lam, "its price")
         if not isinstance(fair_metric, FairMetric):
             raise TypeError(f"fair_metric must be a FairMetric, as FairMetric(A) is; got {type(fair_metric).__name__}")
         _check_callable("search", search, "GradientSearch()")
@@ -262,14 +263,18 @@ def check_finite(x: Tensor) -> None:
         )
 
 
-def _number(name: str, value: Any, what: str) -> float:
+def number(value: Any) -> float:
+    """A number as a float, NaN for what is none."""
     try:
-        number = float(value) if not isinstance(value, str) else math.nan
+        return float(value) if not isinstance(value, str) else math.nan
     except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
+        return math.nan
+
+
+def not_negative(name: str, value: Any, what: str) -> float:
+    if not 0 <= number(value) < math.inf:
         raise ValueError(f"{name} must be zero or positive, got {value!r}; it is a number, {what}")
-    return number
+    return number(value)
 
 
 def _check_callable(name: str, value: Any, example: str) -> None:
