@@ -20,6 +20,7 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.model_step import ModelStep
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.gradient import GradientSearch
+from evenhand.search.graphs import not_compiled
 from evenhand.search.mode import gradients_allowed
 from evenhand.search.model_view import Inputs, ModelView, Output
 from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, Search, WorstCases, box, pair
@@ -98,6 +99,7 @@ class PricedSearch(nn.Module):
         self.register_buffer("lam", torch.tensor(lam))
         self._step = ModelStep()
 
+    @not_compiled
     def look(self, model: Model, x: Inputs) -> ModelView:
         """The model seen from the people x, who must lie inside the bounds."""
         view = ModelView(
@@ -109,6 +111,7 @@ class PricedSearch(nn.Module):
         check_inside(self.bounds, view.x)
         return view
 
+    @not_compiled
     def find(self, model: Model, gain: Gain, x: Inputs, rows: Tensor | None = None) -> WorstCases:
         """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam.
 
@@ -116,6 +119,7 @@ class PricedSearch(nn.Module):
         """
         return self.find_from(self.look(model, x), gain, rows)
 
+    @not_compiled
     def find_from(self, view: ModelView, gain: Gain, rows: Tensor | None = None) -> WorstCases:
         """``find``, from a view that is there already."""
         if self.training:
@@ -203,6 +207,7 @@ class FairRegularizer(PricedSearch):
         given = (self.fair_metric, 0.0, self.bounds, self.output_distance, self.search)
         return FairRegularizer(*given, generator=self.generator, **look)
 
+    @not_compiled
     def forward(self, model: Model, x: Inputs, rows: Tensor | None = None) -> Tensor:
         result = self.evaluate(model, x, rows)
         if ranks.world() == 1 or not self.training:
@@ -210,6 +215,7 @@ class FairRegularizer(PricedSearch):
         share = ranks.share_of(len(result.h_x))
         return result.value * (share.own * ranks.world() / max(share.total, 1))
 
+    @not_compiled
     def evaluate(self, model: Model, x: Inputs, rows: Tensor | None = None, part: Tensor | None = None) -> Evaluated:
         """The dual value and what it is made of; h(x) is computed once, for the search and for the value.
 
@@ -218,6 +224,7 @@ class FairRegularizer(PricedSearch):
         """
         return self.evaluate_from(self.look(model, x), rows, part)
 
+    @not_compiled
     def evaluate_from(self, whole: ModelView, rows: Tensor | None = None, part: Tensor | None = None) -> Evaluated:
         """``evaluate``, from a view that is there already."""
         view = whole if part is None else whole.part(part)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from evenhand import ranks
 from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
 from evenhand.regularizer import Evaluated, FairRegularizer, not_negative, number
+from evenhand.search.graphs import not_compiled
 from evenhand.search.mode import mode_free
 from evenhand.search.model_view import ModelView
 
@@ -46,6 +47,7 @@ class SenSeI(Objective):
         self.free = 0.0 if one else number(free)
         self.of_free = regularizer.of_free() if self.free > 0 else None
 
+    @not_compiled
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
         if self.rho == 0:
             loss = self.plain(model, batch)
