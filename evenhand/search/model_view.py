@@ -16,7 +16,7 @@ from evenhand.search.first_layer import Split, agreed, moved, split, split_named
 from evenhand.search.mode import constant, gradients_allowed, modules_called, modules_in, still, twin, weights_in
 from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
 from evenhand.search.precision import Autocast, at_least_float32
-from evenhand.search.walks import walk_along
+from evenhand.search.walks import NormedWalk, walk_along
 from evenhand.search.worst_cases import Gain, Model, WorstCases
 
 Inputs = Any  # a tensor (n, ...), or a dict or tuple of what the model is called with
@@ -125,6 +125,8 @@ class ModelView:
         by_hand = self.cut.relu_layers is not None and self.output is None
         walked = constant(self.walked)
         walk = walk_along(self.head, x, walked, directions, reuse=by_hand)
+        if isinstance(walk, NormedWalk) and not walk.keeps_digits():
+            return PlainPath(self, gain, x, directions)
         if self.cut.relu_layers is None or not by_hand:
             return SplitPath(self.tail, walk, gain, walked)
         return ReLUPath(self.cut.relu_layers, walk, gain, walked)

@@ -364,3 +364,25 @@ def test_tails_that_overwrite_what_they_are_given(name):
             FairRegularizer(metric)(model, x[:rows])
     model[0].bias.data.zero_()
     same(model, x, metric, None, 0.1)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e5, 1e7])
+@pytest.mark.parametrize("norm", [norm for norm in NORMS if norm is not nn.BatchNorm1d])
+def test_a_large_sensitive_column_costs_no_digits(norm, size):
+    """In float32, against float64 at the points that were found: the norm of x' may be far below that of x."""
+    torch.manual_seed(0)
+    model = nn.Sequential(norm(D), nn.Linear(D, 16), nn.ReLU(), nn.Linear(16, 2))
+    scale = torch.ones(D)
+    scale[0] = size
+    x = scale * torch.rand(200, D)
+    search = GradientSearch(subspace_step=size / 4, subspace_steps=6, full_steps=0, noise=size / 10)
+    fair = FairRegularizer(
+        FairMetric(torch.eye(D)[:, :1]), 0.0, (torch.zeros(D), scale), search=search, generator=torch.Generator()
+    )
+    result, exact = fair.evaluate(model, x), copy.deepcopy(model).double()
+    result.value.backward()
+    value = (exact(x.double()) - exact(result.found.x_worst.double())).square().mean()
+    value.backward()
+    torch.testing.assert_close(result.value.double(), value, rtol=1e-5, atol=0)
+    for ours, known in zip(model.parameters(), exact.parameters()):
+        torch.testing.assert_close(ours.grad.double(), known.grad, rtol=0, atol=2e-5 * float(known.grad.abs().max()))
