@@ -20,6 +20,7 @@ from evenhand.fair_metrics.metric import FairMetric
 from evenhand.model_step import ModelStep
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.gradient import GradientSearch
+from evenhand.search.graphs import not_compiled
 from evenhand.search.mode import gradients_allowed
 from evenhand.search.model_view import Inputs, ModelView, Output
 from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, Search, WorstCases, box, pair
@@ -82,7 +83,8 @@ class PricedSearch(nn.Module):
         first_layer: str | None = None,
     ) -> None:
         super().__init__()
-        eps, lam = _number("eps", eps, "the mean fair distance an adversary may use"), _number("lam", lam, "its price")
+        eps = not_negative("eps", eps, "the mean fair distance an adversary may use")
+        lam = not_negative("lam", lam, "its price")
         if not isinstance(fair_metric, FairMetric):
             raise TypeError(f"fair_metric must be a FairMetric, as FairMetric(A) is; got {type(fair_metric).__name__}")
         _check_callable("search", search, "GradientSearch()")
@@ -97,6 +99,7 @@ class PricedSearch(nn.Module):
         self.register_buffer("lam", torch.tensor(lam))
         self._step = ModelStep()
 
+    @not_compiled
     def look(self, model: Model, x: Inputs) -> ModelView:
         """The model seen from the people x, who must lie inside the bounds."""
         view = ModelView(
@@ -108,6 +111,7 @@ class PricedSearch(nn.Module):
         check_inside(self.bounds, view.x)
         return view
 
+    @not_compiled
     def find(self, model: Model, gain: Gain, x: Inputs, rows: Tensor | None = None) -> WorstCases:
         """Steps 1 and 2 of Algorithm 1: the worst case of each row at the present lam, then the step of lam.
 
@@ -115,6 +119,7 @@ class PricedSearch(nn.Module):
         """
         return self.find_from(self.look(model, x), gain, rows)
 
+    @not_compiled
     def find_from(self, view: ModelView, gain: Gain, rows: Tensor | None = None) -> WorstCases:
         """``find``, from a view that is there already."""
         if self.training:
@@ -202,6 +207,7 @@ class FairRegularizer(PricedSearch):
         given = (self.fair_metric, 0.0, self.bounds, self.output_distance, self.search)
         return FairRegularizer(*given, generator=self.generator, **look)
 
+    @not_compiled
     def forward(self, model: Model, x: Inputs, rows: Tensor | None = None) -> Tensor:
         result = self.evaluate(model, x, rows)
         if ranks.world() == 1 or not self.training:
@@ -209,6 +215,7 @@ class FairRegularizer(PricedSearch):
         share = ranks.share_of(len(result.h_x))
         return result.value * (share.own * ranks.world() / max(share.total, 1))
 
+    @not_compiled
     def evaluate(self, model: Model, x: Inputs, rows: Tensor | None = None, part: Tensor | None = None) -> Evaluated:
         """The dual value and what it is made of; h(x) is computed once, for the search and for the value.
 
@@ -217,6 +224,7 @@ class FairRegularizer(PricedSearch):
         """
         return self.evaluate_from(self.look(model, x), rows, part)
 
+    @not_compiled
     def evaluate_from(self, whole: ModelView, rows: Tensor | None = None, part: Tensor | None = None) -> Evaluated:
         """``evaluate``, from a view that is there already."""
         view = whole if part is None else whole.part(part)
@@ -262,14 +270,18 @@ def check_finite(x: Tensor) -> None:
         )
 
 
-def _number(name: str, value: Any, what: str) -> float:
+def number(value: Any) -> float:
+    """A number as a float, NaN for what is none."""
     try:
-        number = float(value) if not isinstance(value, str) else math.nan
+        return float(value) if not isinstance(value, str) else math.nan
     except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
+        return math.nan
+
+
+def not_negative(name: str, value: Any, what: str) -> float:
+    if not 0 <= number(value) < math.inf:
         raise ValueError(f"{name} must be zero or positive, got {value!r}; it is a number, {what}")
-    return number
+    return number(value)
 
 
 def _check_callable(name: str, value: Any, example: str) -> None:

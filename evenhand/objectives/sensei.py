@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from evenhand import ranks
 from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
-from evenhand.regularizer import Evaluated, FairRegularizer
+from evenhand.regularizer import Evaluated, FairRegularizer, not_negative, number
+from evenhand.search.graphs import not_compiled
 from evenhand.search.mode import mode_free
 from evenhand.search.model_view import ModelView
 
@@ -35,15 +36,18 @@ class SenSeI(Objective):
         given: Any = every
         if not isinstance(given, Integral) or int(given) < 1:
             raise ValueError(f"every must be 1 (all rows of a batch), 2 (each second) or more; got {every!r}")
-        if not rho >= 0:
-            raise ValueError(f"rho must be zero or positive, got {rho}; it weighs fairness against the loss")
-        if not 0 <= free <= 1:
-            raise ValueError(f"free must lie in [0, 1], got {free}; it is the share of rho on what costs nothing")
-        self.regularizer, self.rho, self.every = regularizer, float(rho), int(every)
+        if not 0 <= number(free) <= 1:
+            raise ValueError(
+                f"free must be a number in [0, 1], the share of rho on what costs nothing, got {free!r}; give 0 for "
+                "the paper's objective"
+            )
+        self.regularizer, self.every = regularizer, int(every)
+        self.rho = not_negative("rho", rho, "which weighs fairness against the loss")
         one = regularizer.eps == 0 or regularizer.fair_metric.directions.shape[1] == 0
-        self.free = 0.0 if one else float(free)
+        self.free = 0.0 if one else number(free)
         self.of_free = regularizer.of_free() if self.free > 0 else None
 
+    @not_compiled
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
         if self.rho == 0:
             loss = self.plain(model, batch)
@@ -55,7 +59,8 @@ class SenSeI(Objective):
         once = mode_free(model) and (part is None or self.regularizer.at is None)
         view = self.regularizer.look(model, batch.x) if once else None
         fair = self._evaluate(self.regularizer, model, batch, view, part)
-        loss = mean_loss(self.loss(fair.h_x if once else model(batch.x), batch.y), batch.weight)
+        h = fair.h_x if once else model(batch.x.clone())  # which the model may overwrite
+        loss = mean_loss(self.loss(h, batch.y), batch.weight)
         self.last = {"loss": loss.detach(), **fair.numbers(self.regularizer.lam)}
         value: Tensor = loss + self.rho * (1 - self.free) * share * fair.value
         if self.of_free is not None:

@@ -122,9 +122,13 @@ class Attack:
         """Outputs of many points, some at a time: (..., d) -> (..., K)."""
         flat = points.reshape(-1, points.shape[-1])
         with torch.no_grad():
-            parts = [self.outputs(part) for part in torch.split(flat, max(1, AT_ONCE // flat.shape[1]))]
+            parts = [self._of(part) for part in torch.split(flat, max(1, AT_ONCE // flat.shape[1]))]
         whole = torch.cat(parts)
         return whole.reshape(*points.shape[:-1], whole.shape[-1])
+
+    def _of(self, points: Tensor) -> Tensor:
+        """The model's outputs, from a copy that it may overwrite: (N, d) -> (N, K)."""
+        return self.outputs(points.clone())
 
     def distances(self, x: Tensor, x_other: Tensor) -> tuple[Tensor, Tensor]:
         """d_Y and d_X of candidates: (n, d), (n, m, d) -> (n, m), (n, m)."""
@@ -154,7 +158,7 @@ class Attack:
         for part, h_part in zip(torch.split(points, size), torch.split(h_x, size)):
             with torch.enable_grad():
                 at = part.detach().requires_grad_(True)
-                value = self.output_distance(h_part, self.outputs(at))
+                value = self.output_distance(h_part, self._of(at))
                 (slope,) = torch.autograd.grad(value.sum(), at)
             values.append(value.detach())
             slopes.append(slope)
@@ -169,7 +173,7 @@ class Attack:
             return self._gradient(change.transpose(1, 2), moves)
         with torch.enable_grad():
             at = x.detach().requires_grad_(True)
-            h = self.outputs(at) @ self._weights(self.outputs(x[:1]).shape[1]).T
+            h = self._of(at) @ self._weights(self._of(x[:1]).shape[1]).T
             grads = [torch.autograd.grad(h[:, j].sum(), at, retain_graph=True)[0] for j in range(h.shape[1])]
         return torch.stack(grads, 1)
 

@@ -87,12 +87,12 @@ class CandidateSearch:
         theirs, values = self.of(x, rows)
         domain = None if bounds is None else Box.of(bounds, x.shape[1])
         with torch.no_grad(), eval_mode(model):
-            best_gain = gain(torch.as_tensor(model(x), device=x.device))
+            best_gain = gain(torch.as_tensor(model(x.clone()), device=x.device))  # it may overwrite the copy
             x_worst, d_x, best = x.clone(), torch.zeros_like(best_gain), best_gain.clone()
             for j in range(values.shape[1]):
                 candidate = x.clone()
                 candidate[theirs] = values[:, j]
-                reached = gain(torch.as_tensor(model(candidate), device=x.device))
+                reached = gain(torch.as_tensor(model(candidate.clone()), device=x.device))
                 price = torch.zeros_like(d_x) if self.same_individual else fair_metric(x, candidate)
                 objective = reached - torch.where(price > 0, lam * price, price)
                 better = objective > best

@@ -28,12 +28,11 @@ class Split:
     head: Head
     rest: Callable[[Tensor], Any]
     relu_layers: tuple[nn.Linear, ...] | None = None  # the tail's layers when it is ReLU-Linear-...-ReLU-Linear
-    in_place: bool = False  # the tail's first layer overwrites what it is given
 
     def tail(self, z: Tensor) -> Any:
         """What the model gives, from the first layer's output."""
         if self.relu_layers is None:
-            return self.rest(z.clone() if self.in_place else z)
+            return self.rest(z.clone())  # which it may overwrite
         for layer in self.relu_layers:
             z = beside_product(z.relu(), layer.weight, layer.bias)
         return z
@@ -42,24 +41,23 @@ class Split:
         """Whether the cut model gives the model's own output on x, and looks at nothing but its z."""
         with torch.no_grad():
             head = self.head.now()
-            whole, z = output(model(x)), head.finished(head.walked(x), x)
-            before = z.clone()
+            whole, z = output(model(x.clone())), head.finished(head.walked(x), x)
             try:
                 cut = output(self.tail(z))
             except Exception:
                 return False  # the whole model works, so its parts do not
         if not isinstance(whole, Tensor) or not isinstance(cut, Tensor) or whole.shape != cut.shape:
             return False
-        return torch.allclose(whole, cut, rtol=1e-4, atol=1e-5) and torch.equal(z, before)
+        return torch.allclose(whole, cut, rtol=1e-4, atol=1e-5)
 
 
 def agreed(cut: Split, model: Any, call: Callable[[Tensor], Any], x: Tensor, output: Callable[[Any], Any]) -> bool:
     """``cut.agrees``, asked once for each model as long as it is made of the same layers."""
-    if len(x) == 0:
-        return True  # a rank may have no rows, from which nothing can be learned
     layers = tuple(id(module) for module in (cut.head.linear, *model.modules()))
     known = _agreed.get(model)
     if known is None or known[0] != layers:
+        if len(x) == 0:
+            return False  # a rank may have no rows, from which nothing can be learned
         known = _agreed[model] = layers, cut.agrees(call, x, output)
     return known[1]
 
@@ -103,43 +101,60 @@ def split(model: Any) -> Split | None:
         return None
     if norm is not None and (_hooked(norm) or not foldable(norm, layers[0])):
         return None
-    in_place = bool(getattr(layers[1], "inplace", False))
     relu_layers = _relu_layers(layers[1:])
-    return Split(Head(layers[0], norm, relu_layers is not None), _chain(layers[1:]), relu_layers, in_place)
+    return Split(Head(layers[0], norm, relu_layers is not None), _chain(layers[1:]), relu_layers)
 
 
 def split_named(model: Any, first_layer: str) -> Split | None:
-    """Any module, cut behind the linear layer of this name in ``named_modules``; None where it cannot be."""
+    """Any module, cut behind the linear layer of this name in ``named_modules``; None where it cannot be.
+
+    The layer must be given x itself, or a view of it. That something before it gives x back says nothing: a scale, a
+    norm or an adapter do so before they are trained.
+    """
     modules = dict(model.named_modules()) if isinstance(model, nn.Module) else {}
     linear = modules.get(first_layer)
     if not isinstance(linear, nn.Linear):
         linears = [name for name, module in modules.items() if isinstance(module, nn.Linear)]
         raise ValueError(f"first_layer={first_layer!r} does not name a linear layer of the model; it has {linears}")
-    stand_in = _Given()
-    rest = None if _hooked(linear) else twin(model, {linear: stand_in})
+    stand_in = _Given(first_layer)
+    rest = None if type(linear) is not nn.Linear or _hooked(linear) else twin(model, {linear: stand_in})
     if rest is None or rest is stand_in:
         return None
 
     def tail(z: Tensor) -> Any:
         """The model with the named layer's output replaced by z; nothing else may look at the input."""
-        stand_in.z = z
+        stand_in.x, stand_in.z = z.new_full((z.shape[0], linear.in_features), torch.nan), z
         try:
-            return rest(z.new_full((z.shape[0], linear.in_features), torch.nan))
+            return rest(stand_in.x)
         finally:
-            stand_in.z = None
+            stand_in.x = stand_in.z = None
 
     return Split(Head(linear), tail)
 
 
 class _Given(nn.Module):
-    """In the place of a layer: gives what it is told to."""
+    """In the place of the layer of this name: gives what it is told to, for x itself and for nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
+        self.name = name
+        self.x: Tensor | None = None
         self.z: Tensor | None = None
 
-    def forward(self, _: Tensor) -> Tensor | None:
+    def forward(self, given: Tensor) -> Tensor | None:
+        if self.x is None or not _same_memory(given, self.x):
+            raise ValueError(
+                f"first_layer={self.name!r} is given something else than x, which would be left out of the search and "
+                "of the gradient; leave first_layer out"
+            )
         return self.z
+
+
+def _same_memory(given: Tensor, x: Tensor) -> bool:
+    """Whether a tensor is x, or a view of all of it, as x was made."""
+    if given is not x and (given.data_ptr(), given.shape, given.stride()) != (x.data_ptr(), x.shape, x.stride()):
+        return False
+    return x.is_inference() or x._version == 0  # written over in place, or not
 
 
 def _chain(layers: list[nn.Module]) -> Callable[[Tensor], Tensor]:

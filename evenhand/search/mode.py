@@ -64,8 +64,12 @@ def eval_mode(model: Any) -> Iterator[None]:
 
 
 def mode_free(model: Any) -> bool:
-    """Whether train and eval mode are known to give the same output."""
-    return isinstance(model, nn.Module) and all(type(module) in _MODE_FREE for module in model.modules())
+    """Whether train and eval mode are known to give the same output; hooks and forwards of an instance may not."""
+    return isinstance(model, nn.Module) and all(
+        type(module) in _MODE_FREE
+        and not (module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+        for module in model.modules()
+    )
 
 
 @contextmanager

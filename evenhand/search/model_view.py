@@ -16,13 +16,13 @@ from evenhand.search.first_layer import Split, agreed, moved, split, split_named
 from evenhand.search.mode import constant, gradients_allowed, modules_called, modules_in, still, twin, weights_in
 from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
 from evenhand.search.precision import Autocast, at_least_float32
-from evenhand.search.walks import walk_along
+from evenhand.search.walks import NormedWalk, walk_along
 from evenhand.search.worst_cases import Gain, Model, WorstCases
 
 Inputs = Any  # a tensor (n, ...), or a dict or tuple of what the model is called with
 Output = Callable[[Any], Tensor]  # from what the model returns to the tensor that is judged
 
-_row_by_row: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()  # what was seen to treat each row by itself
+_seen: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()  # what was checked of models, see ``_check_rows``
 
 
 class ModelView:
@@ -56,7 +56,7 @@ class ModelView:
             self.given, self.call, given_h = _tap(model, x, at)
         else:
             self.given, self.call = _movable(still(model), x, vary)
-        self.autocast = Autocast(self.given.device)
+        self.autocast, self.way = Autocast(self.given.device), _way(x, vary, at)
         if at is not None:
             self.h_at_x = self._outputs(given_h)
         elif self._hides_modules(model):
@@ -64,7 +64,7 @@ class ModelView:
         self.shape, self.dtype = self.given.shape[1:], self.given.dtype
         self.x = at_least_float32(self.given.flatten(1))
         self.cut: Split | None = None
-        self._check_rows(model, alone=at is None and isinstance(x, Tensor))
+        self._check_rows(model)
         if at is None and isinstance(x, Tensor) and self.given.ndim == 2 and self.given.dtype == self.x.dtype:
             self.cut = _cut(model, self.call, first_layer, self)
         if self.cut is not None:
@@ -75,7 +75,7 @@ class ModelView:
     def __call__(self, x: Tensor) -> Tensor:
         """The outputs of other rows, as many as x has: (n, d) -> (n, K)."""
         with self.autocast.on():
-            out = self.call(x.to(self.dtype).reshape(len(x), *self.shape))
+            out = self.call(x.to(self.dtype, copy=True).reshape(len(x), *self.shape))  # it may overwrite the copy
         return self._outputs(out)
 
     def parameters(self) -> list[Tensor]:
@@ -125,6 +125,8 @@ class ModelView:
         by_hand = self.cut.relu_layers is not None and self.output is None
         walked = constant(self.walked)
         walk = walk_along(self.head, x, walked, directions, reuse=by_hand)
+        if isinstance(walk, NormedWalk) and not walk.keeps_digits():
+            return PlainPath(self, gain, x, directions)
         if self.cut.relu_layers is None or not by_hand:
             return SplitPath(self.tail, walk, gain, walked)
         return ReLUPath(self.cut.relu_layers, walk, gain, walked)
@@ -149,41 +151,35 @@ class ModelView:
 
     def _hides_modules(self, model: Any) -> bool:
         """Whether a function in which no module was found runs some; then they are its modules."""
-        if self.modules or len(self.given) == 0 or _known(model, []):
+        if self.modules or len(self.given) == 0 or _known(model, [], self.way, False):
             return False
         with torch.no_grad(), self.autocast.on():
-            self.modules = modules_called(lambda: self.call(constant(self.given)))
+            self.modules = modules_called(lambda: self.call(constant(self.given).clone()))
         return bool(self.modules)
 
-    def _check_rows(self, model: Any, alone: bool) -> None:
-        """Each person's output must be a matter of the person: the same in a second call, and without the others where
-        rows can be taken out (``alone``). Asked once of each model."""
-        few = 8
-        if len(self.given) == 0 or _known(model, self.modules):
+    def _check_rows(self, model: Any) -> None:
+        """Each person's output must be a matter of the person: the same in a second call, in which half of the others
+        are replaced. Asked of each model until the others' outputs were seen to change: one person, or a last layer
+        that is still zero, teaches nothing about that."""
+        n, half = len(self.given), (len(self.given) + 1) // 2
+        if n == 0 or _known(model, self.modules, self.way, n > 1):
             return
         given = constant(self.given)
+        replaced = torch.cat([given[:half], given[:1].expand(n - half, *given.shape[1:])])
         with torch.no_grad(), self.autocast.on():
-            h = self._outputs(self.call(given))
-            again = self._some(given[:few]) if alone and len(given) > few and not hasattr(model, "_orig_mod") else None
-            again = self.call(given) if again is None else again
-        again = self.output(again) if self.output is not None else _logits(again)
-        again = at_least_float32(again).reshape(-1, *h.shape[1:])
+            h, again = self._outputs(self.call(given.clone())), self._outputs(self.call(replaced))
         exact = self.autocast.dtype is None and self.given.dtype == self.x.dtype and given.device.type == "cpu"
-        near = 1e-3 if exact else 0.05  # TF32 and half precision give other digits in batches of other sizes
+        near = 1e-3 if exact else 0.05  # TF32 and half precision have fewer digits
         scale = float(h.abs().nan_to_num(0.0, 0.0).amax()) if h.numel() else 0.0
-        if not torch.allclose(h[: len(again)], again, rtol=near, atol=near * scale, equal_nan=True):
+        if not torch.allclose(h[:half], again[:half], rtol=near, atol=near * scale, equal_nan=True):
             raise ValueError(
                 "the model's output for a person changes from call to call, or with the others in the batch, even in "
                 "eval mode, and would count as unfairness: look for dropout or noise that ignores the mode (F.dropout "
                 "without training=self.training) and for BatchNorm without running statistics"
             )
-        _remember(model, self.modules)
-
-    def _some(self, given: Tensor) -> Any:
-        try:
-            return self.call(given)
-        except Exception:  # it takes whole batches only
-            return None
+        _remember(model, self.modules, self.way, False)
+        if bool(torch.isfinite(h).all() & (h[half:] != again[half:]).any()):
+            _remember(model, self.modules, self.way, True)
 
 
 def _refuse_transforms() -> None:
@@ -204,23 +200,33 @@ def _anchor(model: Any, modules: list[nn.Module]) -> tuple[Any, tuple[Any, ...]]
     return modules[0] if modules else model, (code, tuple(id(m) for top in modules for m in top.modules()))
 
 
-def _known(model: Any, modules: list[nn.Module]) -> bool:
+def _known(model: Any, modules: list[nn.Module], *what: Any) -> bool:
     anchor, mark = _anchor(model, modules)
     try:
-        return mark in _row_by_row.get(anchor, ())
+        return (mark, *what) in _seen.get(anchor, ())
     except TypeError:  # nothing can be remembered of it
         return False
 
 
-def _remember(model: Any, modules: list[nn.Module]) -> None:
+def _remember(model: Any, modules: list[nn.Module], *what: Any) -> None:
     anchor, mark = _anchor(model, modules)
     with suppress(TypeError):
-        _row_by_row.setdefault(anchor, set()).add(mark)
+        _seen.setdefault(anchor, set()).add((mark, *what))
+
+
+def _way(x: Inputs, vary: str | int | None, at: str | None) -> tuple[Any, ...]:
+    """How a model is called: another way may run other parts of it."""
+    return vary, at, None if isinstance(x, Tensor) else tuple(x) if isinstance(x, Mapping) else len(x)
 
 
 def view_of(model: Model, x: Tensor) -> ModelView:
     """The model seen from x; a view is its own view."""
     return model if isinstance(model, ModelView) else ModelView(model, constant(x))
+
+
+def _copy(value: Any) -> Any:
+    """What a model may overwrite."""
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def _ordinary(value: Any) -> Any:
@@ -246,12 +252,14 @@ def _movable(call: Callable[..., Any], x: Inputs, vary: str | int | None) -> tup
     if isinstance(x, Mapping):
         named = {k: _ordinary(v) for k, v in x.items()}
         key = _choice({k: v for k, v in named.items() if isinstance(v, Tensor)}, vary)
-        return _real(named[key], repr(key)), lambda moving: call(**{**named, key: moving})
+        return _real(named[key], repr(key)), lambda moving: call(
+            **{k: moving if k == key else _copy(v) for k, v in named.items()}
+        )
     if isinstance(x, tuple | list):
         several = [_ordinary(v) for v in x]
         place = _choice({i: v for i, v in enumerate(several) if isinstance(v, Tensor)}, vary)
         return _real(several[place], f"input {place}"), lambda moving: call(
-            *[moving if i == place else v for i, v in enumerate(several)]
+            *[moving if i == place else _copy(v) for i, v in enumerate(several)]
         )
     raise TypeError(f"x must be a tensor, or a dict or tuple of the model's inputs; got {type(x).__name__}")
 
@@ -302,11 +310,11 @@ class _Tap(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if self.instead is not None:
-            return self.instead if isinstance(self.gave, Tensor) else (self.instead, *self.gave[1:])
+            return self.instead if isinstance(self.gave, Tensor) else (self.instead, *map(_copy, self.gave[1:]))
         layer = self.layer[0]
         assert layer is not None
         self.gave, self.calls = layer(*args, **kwargs), self.calls + 1
-        return self.gave
+        return tuple(map(_copy, self.gave)) if type(self.gave) is tuple else _copy(self.gave)
 
 
 def _tap(model: Any, x: Inputs, at: str) -> tuple[Tensor, Callable[[Tensor], Any], Any]:
@@ -326,7 +334,13 @@ def _tap(model: Any, x: Inputs, at: str) -> tuple[Tensor, Callable[[Tensor], Any
             f"the model cannot be looked at behind {at!r}: its forward belongs to the instance, as in a scripted or "
             "wrapped module; give the part behind the layer as the model and its input as x"
         )
-    whole = tapped(x) if isinstance(x, Tensor) else tapped(**x) if isinstance(x, Mapping) else tapped(*x)
+
+    def run() -> Any:
+        if isinstance(x, Mapping):
+            return tapped(**{name: _copy(value) for name, value in x.items()})
+        return tapped(*map(_copy, (x,) if isinstance(x, Tensor) else x))
+
+    whole = run()
     first = tap.gave[0] if isinstance(tap.gave, tuple) and tap.gave else tap.gave
     if tap.calls != 1:
         raise ValueError(f"at={at!r} must be called once when the model is; it was called {tap.calls} times")
@@ -338,7 +352,7 @@ def _tap(model: Any, x: Inputs, at: str) -> tuple[Tensor, Callable[[Tensor], Any
     def behind(moving: Tensor) -> Any:
         tap.instead = moving
         try:
-            return tapped(x) if isinstance(x, Tensor) else tapped(**x) if isinstance(x, Mapping) else tapped(*x)
+            return run()
         finally:
             tap.instead = None
 

@@ -66,7 +66,7 @@ class PlainPath:
     def _value_at(self, pre: Tensor) -> Tensor:
         self.pre = pre.requires_grad_(True)
         with torch.enable_grad():
-            self.gained = self.gain(self.model(self.pre.clone()))  # the clone may be changed in place by the model
+            self.gained = self.gain(self.model(self.pre))
         return self.gained.detach()
 
     def slope_u(self) -> Tensor:

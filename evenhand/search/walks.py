@@ -78,7 +78,11 @@ class LinearWalk:
 
 
 class NormedWalk:
-    """z = s(x') y + b, where y = W P x' walks linearly, and 1/s^2 - eps = |P x'|^2 / d is a quadratic of u."""
+    """z = s(x') y + b, where y = W P x' walks linearly, and 1/s^2 - eps = |P x'|^2 / d is a quadratic of u.
+
+    Both are sums that begin at x. Where x' can be far smaller than x, as with a sensitive column in the hundred
+    thousands beside columns about 1, their digits cancel, and s would make that large: see ``keeps_digits``.
+    """
 
     def __init__(
         self, norm: RowNorm, bias: Tensor, walk: LinearWalk, x: Tensor, directions: Tensor, reuse: bool = False
@@ -100,6 +104,18 @@ class NormedWalk:
         self.moved: Tensor | None = None
         self.line: tuple[Tensor, Tensor | None] = self.x, None
         self.scale = norm.scale(self.square)[:, None]
+
+    def keeps_digits(self) -> bool:
+        """Whether |P x'|^2 is known to a ten thousandth of itself, or better, wherever u leads from x.
+
+        It is least at the distance of x from the span of A, orthonormal, and of 1 where P centres.
+        """
+        least = self.square - self.tilt.square().sum(1) * self.width
+        if self.norm.centres:
+            ones = self.directions.sum(0)  # A^T 1; what of 1 is across A has the squared length d - |A^T 1|^2
+            across = (self.width - ones.square().sum()).clamp_min(1e-6)
+            least = least - (self.tilt @ ones).square() * self.width / across
+        return bool((least + self.norm.eps >= 1e4 * torch.finfo(least.dtype).eps * self.square).all())
 
     def settle(self, u: Tensor) -> Tensor:
         self.u, self.base, self.point = u, None, None

@@ -122,7 +122,7 @@ def box(bounds: Bounds, x: Tensor) -> Limits | None:
         assert inner is not None
         free = (t.to(x.dtype).to(x.device) for t in (bounds.free, bounds.free_low, bounds.free_high))
         return Limits(inner.low, inner.high, *free)
-    low, high = (torch.as_tensor(side).to(x.dtype) for side in pair(bounds))  # first the dtype: not all have float64
+    low, high = (torch.as_tensor(side, dtype=x.dtype) for side in pair(bounds))  # in one step: float32 would round
     if low.device != high.device:
         low, high = low.cpu(), high.cpu()
     for name, side in (("low", low), ("high", high)):

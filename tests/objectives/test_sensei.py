@@ -1,4 +1,5 @@
 import copy
+import re
 
 import pytest
 import torch
@@ -174,7 +175,28 @@ def test_where_both_are_one_all_of_rho_is_on_it(given):
     assert values[0] > F.cross_entropy(model(data.x), data.y)
 
 
-@pytest.mark.parametrize("free", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("free", [-0.1, 1.1, float("nan"), "a", "0.5", None, [0.5]])
 def test_free_is_a_share(free):
-    with pytest.raises(ValueError, match=r"free must lie in \[0, 1\], got "):
+    with pytest.raises(
+        ValueError, match=rf"free must be a number in \[0, 1\], .*, got {re.escape(repr(free))}; give 0"
+    ):
         SenSeI(fair(), 3.0, free=free)
+
+
+@pytest.mark.parametrize("rho", ["a", None, -1.0, float("nan"), float("inf")])
+def test_rho_is_a_number(rho):
+    with pytest.raises(ValueError, match=rf"rho must be zero or positive, got {re.escape(repr(rho))}"):
+        SenSeI(fair(), rho)
+
+
+def test_a_model_that_overwrites_its_input_is_given_a_copy():
+    """Dropout: the loss has a forward pass of its own, between the two looks at x."""
+    data, results = batch(), []
+    before = data.x.clone()
+    for in_place in (True, False):
+        torch.manual_seed(0)
+        first = nn.Hardtanh(-0.2, 0.2, inplace=in_place)
+        model = nn.Sequential(first, nn.Linear(4, 8), nn.Dropout(0.5), nn.Tanh(), nn.Linear(8, 2)).double()
+        results.append(SenSeI(fair(), 3.0, every=1, free=0.5)(model, data))
+        assert torch.equal(data.x, before)
+    torch.testing.assert_close(*results)

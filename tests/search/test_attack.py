@@ -95,3 +95,15 @@ def test_which_columns_move_and_which_jump():
     assert searched.discrete == [[4], [1, 2]]
     assert searched.continuous.tolist() == [0, 3]  # column 5 has no room
     assert searched.fixed.tolist() == [1, 2, 4, 5]
+
+
+@pytest.mark.parametrize("differentiable", [True, False])
+def test_a_model_may_overwrite_what_it_is_given(differentiable):
+    x, other = points(), points().flip(0)
+    before, results = other.clone(), []
+    for in_place in (True, False):
+        attack = made(nn.Sequential(nn.Hardtanh(-1.0, 1.0, inplace=in_place), net()), differentiable)
+        results.append([*attack.value_and_slope(attack.h(x), other), attack.output_slopes(other)])
+        assert torch.equal(other, before)
+    for a, b in zip(*results):
+        torch.testing.assert_close(a, b)

@@ -131,3 +131,16 @@ def test_strangers_are_refused():
         search(torch.sin, gain, x, FairMetric.euclidean(3), 1.0, rows=torch.arange(4))
     with pytest.raises(ValueError, match="versions have 3 features but x has 2"):
         search(torch.sin, gain, x[:, :2], FairMetric.euclidean(2), 1.0)
+
+
+def test_a_model_may_overwrite_what_it_is_given():
+    x, variations = candidates()
+    metric, before, found = FairMetric(torch.eye(3, dtype=torch.float64)[:, :1]), x.clone(), []
+    for in_place in (True, False):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Hardtanh(-0.5, 0.5, inplace=in_place), nn.Linear(3, 2)).double()
+        gain = DistanceGain(model(x.clone()).detach())
+        found.append(CandidateSearch(variations, same_individual=False)(model, gain, x, metric, 0.1))
+        assert torch.equal(x, before)
+    torch.testing.assert_close(found[0].x_worst, found[1].x_worst)
+    torch.testing.assert_close(found[0].d_x, found[1].d_x)

@@ -1,8 +1,10 @@
 import functools
 import threading
+import warnings
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from evenhand.search.mode import eval_mode, gradients_allowed, mode_free, modules_called, modules_in, still, twin
@@ -199,3 +201,35 @@ def test_modules_that_run_are_found_in_eval_mode_and_left_as_they_were():
         modules_called(lambda: (run(), 1 / 0))
     assert model[1].training
     assert modules_called(lambda: None) == []
+
+
+def dropping(model):
+    """A hook that follows the mode of what it hangs on, as dropout does."""
+    model[0].register_forward_hook(lambda module, args, output: F.dropout(output, 0.5, module.training))
+    return model
+
+
+def spectral(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch about the old kind, which is a hook before the forward
+        nn.utils.spectral_norm(model[0])
+    return model
+
+
+def patched(model):
+    linear = model[0]
+    linear.forward = lambda x: F.dropout(F.linear(x, linear.weight, linear.bias), 0.5, linear.training)
+    return model
+
+
+@pytest.mark.parametrize("change", [dropping, spectral, patched])
+def test_what_hangs_on_a_module_may_follow_its_mode(change):
+    torch.manual_seed(0)
+    model, x = change(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))).train(), torch.rand(30, 4)
+    assert not mode_free(model)
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    torch.testing.assert_close(still(model)(x), still(model)(x))
+    torch.testing.assert_close(still(model)(x), model.eval()(x))
+    model.train()
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, state[key]), key

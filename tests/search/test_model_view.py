@@ -310,3 +310,137 @@ def test_the_view_of_rows():
     assert view.x.shape == (6, 16)
     torch.testing.assert_close(view(view.x), model(x))
     torch.testing.assert_close(DistanceGain(view.h_x())(view(view.x + 1)), (model(x) - model(x + 1)).square().mean(1))
+
+
+class Overwriting(nn.Module):
+    """Writes over all that it is given, and not twice the same."""
+
+    def forward(self, x=None, scale=None):
+        x = x.mul_(2.0).relu_() if scale is None else x.mul_(scale.mul_(2.0)).relu_()
+        return 3.0 * x
+
+
+def overwriting(given, kind):
+    """A model that overwrites what it is given in place of another that does the same without."""
+    first = Overwriting() if given else nn.Sequential(Doubling(), nn.ReLU(), Tripling())
+    torch.manual_seed(0)
+    rest = [nn.Dropout(0.5)] if kind == "not mode free" else []
+    return nn.Sequential(first, *rest, nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)).double().train()
+
+
+class Doubling(nn.Module):
+    def forward(self, x):
+        return 2.0 * x
+
+
+class Tripling(nn.Module):
+    def forward(self, x):
+        return 3.0 * x
+
+
+@pytest.mark.parametrize("kind", ["mode free", "not mode free", "a function", "at"])
+def test_models_that_overwrite_their_input(kind):
+    x, metric = torch.randn(20, 3, dtype=torch.float64), FairMetric(torch.eye(3, dtype=torch.float64)[:, :1])
+    before, results, gradients = x.clone(), [], []
+    for in_place in (True, False):
+        model = overwriting(in_place, kind)
+        called = (lambda z, model=model: model(z)) if kind == "a function" else model
+        fair = FairRegularizer(metric, lam=0.1, generator=seeded(), at="0" if kind == "at" else None)
+        results.append(fair.evaluate(called, x))
+        results[-1].value.backward()
+        gradients.append([p.grad for p in model.parameters()])
+        assert torch.equal(x, before)
+    torch.testing.assert_close(results[0].value, results[1].value)
+    torch.testing.assert_close(results[0].found.x_worst, results[1].found.x_worst)
+    for ours, plain in zip(*gradients):
+        torch.testing.assert_close(ours, plain)
+
+
+def test_other_inputs_may_be_overwritten_too():
+    torch.manual_seed(0)
+    x, scale = torch.randn(20, 3, dtype=torch.float64), torch.rand(20, 3, dtype=torch.float64)
+    given = scale.clone()
+    fair = FairRegularizer(euclidean(3), search=shift, vary="x")
+    d_y = fair.evaluate(Overwriting(), {"x": x, "scale": scale}).d_y
+    expected = (3 * (2 * given * x).relu() - 3 * (2 * given * (x + 0.3)).relu()).square().mean()
+    torch.testing.assert_close(d_y, expected)
+    torch.testing.assert_close(
+        FairRegularizer(euclidean(3), search=shift, vary=0).evaluate(Overwriting(), (x, scale)).d_y, expected
+    )
+    assert torch.equal(scale, given)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_at_a_layer_whose_output_is_overwritten_behind_it(in_place):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=in_place), nn.Linear(4, 2)).double()
+    x = torch.randn(20, 3, dtype=torch.float64)
+    view = ModelView(model, x, at="0")
+    torch.testing.assert_close(view.x, model[0](x))
+    torch.testing.assert_close(view.h_x(), model(x))
+
+
+class ByBatch(nn.Module):
+    """BatchNorm without running statistics: what is said of a person depends on the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Identity(), nn.BatchNorm1d(3, track_running_stats=False)
+        self.second, self.head = nn.Identity(), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(self.second(self.norm(self.first(x))))
+
+
+WAYS = {
+    "tensor": (lambda x: x, {}),
+    "dict": (lambda x: {"x": x}, {}),
+    "tuple": (lambda x: (x,), {}),
+    "at": (lambda x: x, {"at": "first"}),
+}
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 64])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_that_compares_people_is_refused(way, n):
+    given, options = WAYS[way]
+    model, x = made(ByBatch), torch.rand(n, 3, dtype=torch.float64)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="or with the others in the batch"):
+            ModelView(model, given(x), **options)
+
+
+@pytest.mark.parametrize("first", ["equal people", "a last layer of zeros", "another way", "no number"])
+def test_only_what_was_seen_is_remembered(first):
+    """Batches that show nothing about the model, and then one that does."""
+    model, x = made(ByBatch), torch.rand(20, 3, dtype=torch.float64)
+    if first == "equal people":
+        ModelView(model, x[:1].expand(20, 3))
+    elif first == "a last layer of zeros":
+        weight = model.head.weight.detach().clone()
+        nn.init.zeros_(model.head.weight)
+        ModelView(model, x)
+        model.head.weight.data.copy_(weight)
+    elif first == "another way":
+        ModelView(model, x, at="second")  # behind the norm
+    else:
+        ModelView(model, torch.where(torch.arange(20)[:, None] == 3, torch.nan, x))
+    with pytest.raises(ValueError, match="or with the others in the batch"):
+        ModelView(model, x)
+
+
+class Counting(ByBatch):
+    def forward(self, x):
+        self.calls.append(len(x))
+        return self.head(self.second(self.first(x)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_is_asked_about_its_rows_once(way):
+    given, options = WAYS[way]
+    model, calls = made(Counting), []
+    model.calls = calls
+    for n, asked in ((1, 2), (1, 0), (20, 2), (20, 0), (1, 0), (5, 0)):
+        calls.clear()
+        ModelView(model, given(torch.rand(n, 3, dtype=torch.float64)), **options)
+        assert len(calls) == asked + (way == "at")  # where h(x) comes with the layer's output

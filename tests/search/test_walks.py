@@ -128,3 +128,20 @@ def test_beside_puts_individuals_next_to_each_other():
     matrix = beside(torch.zeros(4, 3), 2)
     assert matrix.shape == (4, 2)
     assert matrix.stride() == (1, 4)
+
+
+@pytest.mark.parametrize("name", [name for name in HEADS if name in ("LayerNorm", "RMSNorm")])
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_smallest_norm_that_u_can_lead_to(name, k):
+    """By least squares over u; the walk may be trusted where that is not far below the norm at x."""
+    torch.manual_seed(0)
+    norm, x = HEADS[name](D).double(), torch.randn(N, D, dtype=torch.float64)
+    directions = torch.linalg.qr(torch.randn(D, k, dtype=torch.float64)).Q
+    head = Head(nn.Linear(D, H).double(), norm).now()
+    for size in (1.0, 1e3, 1e9):
+        far = x + size * directions[:, 0]
+        centred, across = head.norm.centred(far), head.norm.centred(directions.T)
+        rest = centred - (centred @ torch.linalg.pinv(across)) @ across
+        least = (rest.square().mean(1) / centred.square().mean(1)).min()
+        walk = walk_along(head, far, head.walked(far).detach(), directions)
+        assert walk.keeps_digits() == bool(least > 2e-12)

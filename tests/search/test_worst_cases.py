@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -41,3 +42,9 @@ def test_box_takes_numbers_and_columns():
 def test_bad_bounds_are_named(bounds, message):
     with pytest.raises(ValueError, match=message):
         box(bounds, torch.zeros(3, 2))
+
+
+@pytest.mark.parametrize("high", [0.1, [0.1, 0.1], np.array([0.1, 0.1]), torch.tensor([0.1, 0.1], dtype=torch.float64)])
+def test_bounds_have_the_digits_of_x(high):
+    assert box((0.0, high), torch.zeros(3, 2, dtype=torch.float64)).high.tolist() == [0.1, 0.1]
+    assert box((0.0, high), torch.zeros(3, 2)).high.dtype == torch.float32
