@@ -52,9 +52,6 @@ ADULT: dict[str, tuple[Any, dict[str, Any]]] = {  # l2, and what is not SenSeICl
 ELSEWHERE: dict[str, tuple[Any, dict[str, Any]]] = {
     "one strength": (0.1, FIRST),
     "one strength, eps 0": (0.1, FIRST | {"eps": 0.0}),
-    "two strengths, rho 1": (TWO, FIRST | {"rho": 1.0}),
-    "two strengths": (TWO, FIRST),
-    "two strengths, eps 0, 1000 steps": (TWO, FIRST | {"eps": 0.0, "steps": 1000}),
     "defaults": (None, {}),
 }
 EPS = 0.01  # of the audit
