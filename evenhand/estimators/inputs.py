@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import clone
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from evenhand.domain import Box
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import column_names
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import plain_table
+from evenhand.frames import numbers, plain_table
 from evenhand.search.worst_cases import pair
 
 
@@ -24,6 +25,19 @@ def weights_by_class(estimator: Any) -> Tensor:
     if not all(0 <= weight < float("inf") for weight in each):
         raise ValueError(f"class_weight must give every class a weight, zero or more; got {estimator.class_weight!r}")
     return torch.tensor(each)
+
+
+def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Weights (n,), zero or more, of n rows; None if there are none."""
+    if sample_weight is None:
+        return None
+    given = numbers(sample_weight, "sample_weight")
+    if given.ndim == 0:
+        given = np.full(n, given)
+    weight: np.ndarray = _check_sample_weight(given, np.empty((n, 0)), dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError("sample_weight must not be negative")
+    return weight
 
 
 def tensor_of(values: np.ndarray, device: str = "cpu") -> Tensor:

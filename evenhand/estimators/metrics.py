@@ -16,7 +16,7 @@ from evenhand.estimators.inputs import named, tensor_of
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import Column, from_columns
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import check_numbers, plain_table
+from evenhand.frames import checked_table
 
 
 class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -26,8 +26,7 @@ class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     def fit(self, X: Any, y: Any = None, sensitive_features: Any = None) -> Self:
         """Learn the metric from X, and from sensitive features that are no columns of X; y is not used."""
-        X = plain_table(X)
-        check_numbers(X)
+        X = checked_table(X)
         values = validate_data(self, X, dtype=np.float64)
         table = X if hasattr(X, "columns") else values  # with its names where it has them
         self.fair_metric_ = self._learn(table, {} if sensitive_features is None else named(sensitive_features))
@@ -36,9 +35,7 @@ class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def transform(self, X: Any) -> np.ndarray:
         """X without its part along the sensitive directions."""
         check_is_fitted(self, "fair_metric_")
-        X = plain_table(X)
-        check_numbers(X)
-        values = validate_data(self, X, dtype=np.float64, reset=False)
+        values = validate_data(self, checked_table(X), dtype=np.float64, reset=False)
         x = tensor_of(values)
         projected: np.ndarray = self.fair_metric_.matching(x).project(x).numpy()
         return projected

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from evenhand import ranks
 from evenhand.domain import Box, FreeBox
 from evenhand.estimators.inputs import (
+    checked_weight,
     data_bounds,
     given_bounds,
     select_rows,
@@ -24,7 +25,7 @@ from evenhand.estimators.inputs import (
     weights_by_class,
 )
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import check_labels, check_numbers, plain_labels, plain_table
+from evenhand.frames import check_labels, checked_table, numbers, plain_labels
 from evenhand.search.worst_cases import pair
 from evenhand.training.streams import Repeated, Stream, one_shot
 
@@ -137,8 +138,7 @@ def from_arrays(
     reset: bool = True,
 ) -> Arrays:
     """Checked rows; those of weight zero are left out, with all that belongs to them."""
-    X, y = plain_table(X), plain_labels(y)
-    check_numbers(X)
+    X, y = checked_table(X), plain_labels(y)
     check_labels(y, numeric)
     several = numeric and y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
     values, target = validate_data(
@@ -150,13 +150,11 @@ def from_arrays(
             n = len(next(iter(sensitive_features.values()), ()))
         if n != len(values):
             raise ValueError(f"sensitive_features has {n} rows but X has {len(values)}; it needs one for each")
-    weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
+    weight = checked_weight(sample_weight, len(values))
     if not hasattr(X, "columns") and not isinstance(X, np.ndarray):
         X = values
     kept = np.ones(len(values), dtype=bool)
     if weight is not None:
-        if (weight < 0).any():
-            raise ValueError("sample_weight must not be negative")
         kept = weight > 0
         X, values, target, weight = select_rows(X, kept), values[kept], target[kept], weight[kept]
         if isinstance(sensitive_features, dict):
@@ -362,9 +360,9 @@ def _look(estimator: Any, batches: Stream, classify: bool) -> Seen:
         if not isinstance(item, tuple | list) or len(item) != 2:
             raise TypeError(f"a stream must give (X, y) for each batch; got {type(item).__name__}")
         X, y = item
-        check_numbers(X)
-        X = X.numpy() if isinstance(X, Tensor) else X
-        values = validate_data(estimator, X, dtype=np.float32, reset=seen.rows == 0)
+        values = validate_data(estimator, checked_table(X), dtype=np.float32, reset=seen.rows == 0)
+        y = plain_labels(y)
+        check_labels(y, numeric=not classify)
         target = np.asarray(y)
         if target.shape != (len(values),):
             raise ValueError(f"each batch needs one target per row; got X {values.shape} and y {target.shape}")
@@ -424,4 +422,4 @@ def _class_weights(estimator: Any, seen: Seen) -> Tensor | None:
 
 
 def _values(X: Any) -> np.ndarray:
-    return np.ascontiguousarray(X.numpy() if isinstance(X, Tensor) else X, dtype=np.float32)
+    return np.ascontiguousarray(numbers(X, "X", np.float32))
