@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from evenhand.domain import Box
 from evenhand.estimators.checks import check_parameters
 from evenhand.estimators.inputs import checked_weight, learn_metric, tensor_of
-from evenhand.estimators.source import Source, Streamed, Targets, class_targets, from_arrays, number_targets
+from evenhand.estimators.source import Source, Streamed, class_targets, from_arrays, number_targets
+from evenhand.estimators.targets import Targets, float64_outputs
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import check_labels, checked_table
 from evenhand.objectives.batch import Objective, squared_loss
@@ -211,7 +212,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         module = self.module_.eval()
         if mode_free(module) and x.device.type != "mps":  # which has no float64
             module, x = copy.deepcopy(module).double(), x.double()
-        return torch.cat([module(part) for part in torch.split(x, 65536)]).cpu().numpy().astype(np.float64)
+        return torch.cat([float64_outputs(module, part) for part in torch.split(x, 65536)]).numpy()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

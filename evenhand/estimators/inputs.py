@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,16 @@ from evenhand.search.worst_cases import pair
 
 
 def weights_by_class(estimator: Any) -> Tensor:
-    """The weights of a table class: weight, in the order of ``classes_``."""
-    each = [float(estimator.class_weight.get(label, 1.0)) for label in estimator.classes_.tolist()]
+    """The weights of a table class: weight, in the order of ``classes_``; a class that is not there has weight one."""
+    given, classes = dict(estimator.class_weight), estimator.classes_.tolist()
+    strangers = [label for label in given if label not in classes]
+    if strangers and not all(label in given for label in classes):  # a fold without one of the classes is no mistake
+        raise ValueError(
+            f"class_weight names {strangers}, but the classes are {classes}; write them as y has them, in the same type"
+        )
+    each = [float(weight) if isinstance(weight := given.get(label, 1.0), Real) else -1.0 for label in classes]
     if not all(0 <= weight < float("inf") for weight in each):
-        raise ValueError(f"class_weight must give every class a weight, zero or more; got {estimator.class_weight!r}")
+        raise ValueError(f"class_weight must give every class a weight, zero or more; got {given!r}")
     return torch.tensor(each)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
-from torch import Tensor, nn
+from torch import Tensor
 
 from evenhand import ranks
 from evenhand.domain import Box, FreeBox
@@ -24,6 +25,7 @@ from evenhand.estimators.inputs import (
     tensor_of,
     weights_by_class,
 )
+from evenhand.estimators.targets import Moments, Targets
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import check_labels, checked_table, numbers, plain_labels
 from evenhand.search.worst_cases import pair
@@ -56,25 +58,6 @@ class Source(Protocol):
     def box(self, given: Any, fair_metric: FairMetric) -> Box | None: ...
 
     def rows(self, validation_fraction: float, patience: int | None, generator: torch.Generator) -> Rows: ...
-
-
-@dataclass
-class Targets:
-    """How many outputs the targets need, and what undoes the scale that they have while training."""
-
-    outputs: int
-    scale: np.ndarray | None = None  # (K,) of numbers
-    mean: np.ndarray | None = None
-
-    def after(self, module: nn.Module) -> nn.Module:
-        """The module with its output in the original unit."""
-        return module if self.scale is None or self.mean is None else rescaled(module, self.scale, self.mean)
-
-    def before(self, module: nn.Module) -> nn.Module:
-        """The module in the unit of training, from one in the original unit."""
-        if self.scale is None or self.mean is None:
-            return module
-        return rescaled(module, 1 / self.scale, -self.mean / self.scale)
 
 
 @dataclass
@@ -188,7 +171,7 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
     codes = np.searchsorted(estimator.classes_, labels)
     source.y = torch.as_tensor(codes, dtype=torch.long, device=source.x.device)
     source.balanced = isinstance(estimator.class_weight, str)  # "balanced", see checks.py
-    if isinstance(estimator.class_weight, dict):
+    if isinstance(estimator.class_weight, Mapping):
         each = weights_by_class(estimator)
         weight = torch.ones(len(codes), dtype=torch.float64) if source.weight is None else source.weight
         source.weight = weight * each.to(weight)[source.y]
@@ -204,23 +187,6 @@ def number_targets(source: Arrays) -> Targets:
     scale[scale == 0] = 1.0
     source.y = torch.as_tensor((target - mean) / scale, dtype=torch.float32, device=source.x.device)
     return Targets(len(mean), scale, mean)
-
-
-def rescaled(module: nn.Module, scale: np.ndarray, mean: np.ndarray) -> nn.Module:
-    """The module with its outputs (n, K) times scale (K,) plus mean (K,): folded into the last linear layer where there
-    is one."""
-    last = module[-1] if isinstance(module, nn.Sequential) else None
-    with torch.no_grad():
-        p = next(module.parameters())
-        by, add = (torch.as_tensor(t, dtype=p.dtype, device=p.device) for t in (scale, mean))
-        if isinstance(last, nn.Linear) and last.bias is not None:
-            last.weight.mul_(by[:, None])
-            last.bias.mul_(by).add_(add)
-            return module
-        affine = nn.Linear(len(scale), len(scale), device=p.device, dtype=p.dtype)
-        affine.weight.copy_(by.diag())
-        affine.bias.copy_(add)
-        return nn.Sequential(module, affine).eval()
 
 
 def canonical_order(x: Tensor, y: Tensor) -> Tensor:
@@ -260,8 +226,7 @@ class Seen:
     high: np.ndarray | None = None
     indicator: np.ndarray | None = None
     counts: dict[Any, int] = field(default_factory=dict)  # of the classes
-    total: float = 0.0  # of numeric targets, and of their squares
-    squares: float = 0.0
+    numbers: Moments = field(default_factory=Moments)  # of numeric targets
 
 
 @dataclass
@@ -293,11 +258,10 @@ class Streamed:
 
             return cls(batches, seen, codes), Targets(len(classes))
         seen = _together(_look(estimator, batches, classify=False))
-        mean = seen.total / seen.rows
-        scale = max(seen.squares / seen.rows - mean**2, 0.0) ** 0.5 or 1.0
+        mean, scale = seen.numbers.mean, seen.numbers.scale
 
         def standard(y: Any) -> tuple[Tensor, None]:
-            return torch.as_tensor((np.asarray(y, dtype=np.float64) - mean) / scale, dtype=torch.float32), None
+            return torch.as_tensor((numbers(y, "y") - mean) / scale, dtype=torch.float32), None
 
         return cls(batches, seen, standard), Targets(1, np.array([scale]), np.array([mean]))
 
@@ -348,8 +312,9 @@ class Streamed:
             for X, y in self.batches:
                 yield torch.as_tensor(_values(X)), *self.convert(y)
 
-        found = {name: value for name, value in vars(self.seen).items() if name != "counts"}
-        told = {"seen": found | {"counts": {str(label): n for label, n in self.seen.counts.items()}}}
+        seen = self.seen
+        counts = {str(label): n for label, n in seen.counts.items()}
+        told = {"seen": vars(seen) | {"counts": counts, "numbers": asdict(seen.numbers)}}
         return Rows((Repeated(tensors),), torch.empty(0, dtype=torch.long), None, {"known_as": told})
 
 
@@ -380,7 +345,7 @@ def _look(estimator: Any, batches: Stream, classify: bool) -> Seen:
             wide = target.astype(np.float64)
             if not np.isfinite(wide).all():
                 raise ValueError("the targets hold NaN or infinite values; clean them first")
-            seen.total, seen.squares = seen.total + float(wide.sum()), seen.squares + float((wide**2).sum())
+            seen.numbers = seen.numbers.with_values(wide)
     if seen.rows == 0:
         raise ValueError("the stream gave no batch; is its file or loader empty?")
     return seen
@@ -392,7 +357,8 @@ def _together(mine: Seen) -> Seen:
         return mine
     labels = [[getattr(label, "item", lambda label=label: label)(), count] for label, count in mine.counts.items()]
     told = {name: value if not hasattr(value, "tolist") else value.tolist() for name, value in vars(mine).items()}
-    everyone = [json.loads(text) for text in ranks.gather_text(json.dumps(told | {"counts": labels}))]
+    told |= {"counts": labels, "numbers": asdict(mine.numbers)}
+    everyone = [json.loads(text) for text in ranks.gather_text(json.dumps(told))]
     if len({len(one["low"]) for one in everyone}) > 1:
         raise ValueError(
             f"the streams of the ranks have {[len(one['low']) for one in everyone]} columns; give one kind"
@@ -402,8 +368,7 @@ def _together(mine: Seen) -> Seen:
         low=np.min([one["low"] for one in everyone], axis=0).astype(np.float32),
         high=np.max([one["high"] for one in everyone], axis=0).astype(np.float32),
         indicator=np.all([one["indicator"] for one in everyone], axis=0),
-        total=sum(one["total"] for one in everyone),
-        squares=sum(one["squares"] for one in everyone),
+        numbers=reduce(Moments.joined, (Moments(**one["numbers"]) for one in everyone)),
     )
     for one in everyone:
         for label, count in one["counts"]:
@@ -415,7 +380,7 @@ def _class_weights(estimator: Any, seen: Seen) -> Tensor | None:
     """Weights of the classes: "balanced" lets every class count equally, as the balanced batches of ``fit`` do."""
     if estimator.class_weight is None:
         return None
-    if isinstance(estimator.class_weight, dict):
+    if isinstance(estimator.class_weight, Mapping):
         return weights_by_class(estimator)
     counts = np.array([seen.counts[label] for label in estimator.classes_], dtype=np.float64)
     return torch.as_tensor(seen.rows / (len(counts) * counts), dtype=torch.float32)
