@@ -18,6 +18,7 @@ from evenhand.fair_metrics.columns import column_names
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import numbers, plain_table
 from evenhand.search.worst_cases import pair
+from evenhand.training.streams import Repeated
 
 
 def weights_by_class(estimator: Any) -> Tensor:
@@ -76,7 +77,14 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
     elif fair_metric is None:
         metric = from_classifier(X, predict=named(*taught)) if taught else FairMetric.euclidean(d)
     elif hasattr(fair_metric, "fit"):
-        metric = clone(fair_metric).fit(X, None, *taught).fair_metric_
+        learner = clone(fair_metric)
+        if isinstance(X, Repeated) and not hasattr(learner, "fit_stream"):
+            raise TypeError(
+                f"{type(learner).__name__} learns from a table in memory, and a stream is none; give a FairMetric, a "
+                "ClassifierMetric, or a function of the chunks of X, see fair_metrics.from_classifier_stream"
+            )
+        learned = learner.fit_stream(X) if isinstance(X, Repeated) else learner.fit(X, None, *taught)
+        metric = learned.fair_metric_
     elif not callable(fair_metric):
         raise TypeError(
             f"fair_metric must be a FairMetric or a learner of one, got {fair_metric!r}; to make columns sensitive, "

@@ -9,6 +9,7 @@ from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
@@ -50,7 +51,7 @@ class Source(Protocol):
 
     @property
     def X(self) -> Any:
-        """What a learner of a metric is given: the user's frame or array, or a stream of arrays."""
+        """What a learner of a metric is given: the user's frame or array, or a stream of such."""
 
     @property
     def d(self) -> int: ...
@@ -151,9 +152,14 @@ def from_arrays(
         target,
         None if weight is None else torch.as_tensor(weight, device=device),
         sensitive_features,
-        [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None,
+        names_of(estimator),
         kept,
     )
+
+
+def names_of(estimator: Any) -> list[str] | None:
+    """The names of the columns that an estimator was given, if they had some."""
+    return [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None
 
 
 def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = None) -> Targets:
@@ -236,6 +242,7 @@ class Streamed:
     batches: Stream
     seen: Seen
     convert: Callable[[Any], tuple[Tensor, Tensor | None]]  # targets as tensors, and weights
+    names: list[str] | None = None  # of the columns, where the batches are frames
     sensitive_features: Any = None
 
     @classmethod
@@ -256,18 +263,20 @@ class Streamed:
                 found = torch.as_tensor(np.searchsorted(classes, np.asarray(y)))
                 return found, None if weights is None else weights[found]
 
-            return cls(batches, seen, codes), Targets(len(classes))
+            return cls(batches, seen, codes, names_of(estimator)), Targets(len(classes))
         seen = _together(_look(estimator, batches, classify=False))
         mean, scale = seen.numbers.mean, seen.numbers.scale
 
         def standard(y: Any) -> tuple[Tensor, None]:
             return torch.as_tensor((numbers(y, "y") - mean) / scale, dtype=torch.float32), None
 
-        return cls(batches, seen, standard), Targets(1, np.array([scale]), np.array([mean]))
+        return cls(batches, seen, standard, names_of(estimator)), Targets(1, np.array([scale]), np.array([mean]))
 
     @property
     def X(self) -> Repeated:
-        return Repeated(lambda: (_values(X) for X, _ in self.batches))
+        names = self.names
+        chunks = Repeated(lambda: (_values(X) for X, _ in self.batches))
+        return chunks if names is None else Repeated(lambda: (pd.DataFrame(x, columns=names) for x in chunks))
 
     @property
     def d(self) -> int:
@@ -299,7 +308,7 @@ class Streamed:
             return box
         z_low, z_high = free.free_low + torch.inf, free.free_high - torch.inf
         for chunk in self.X:
-            z = torch.as_tensor(chunk, dtype=torch.float64) @ free.free
+            z = torch.from_numpy(np.array(chunk, dtype=np.float64)) @ free.free
             z_low, z_high = z_low.minimum(z.amin(0)), z_high.maximum(z.amax(0))
         ends = np.array(ranks.gather([*z_low.tolist(), *z_high.tolist()])).reshape(-1, 2, len(z_low))
         return FreeBox(box, free.free, ends[:, 0].min(0), ends[:, 1].max(0))
