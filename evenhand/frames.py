@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -14,16 +16,39 @@ from evenhand.tables.errors import is_number
 
 LARGEST = float(np.finfo(np.float32).max)
 NUMBERS = (int, float, np.number, np.bool_, Decimal, Fraction)  # in a column of objects
+TEXTS = "OUST"  # kinds of arrays that may hold texts
 
 
-def plain_table(X: Any) -> Any:
+def checked_table(X: Any, *, missing: bool = False) -> Any:
+    """The door of every estimator: X as ``plain_table`` makes it, if it is a table of numbers; NaN only if missing."""
+    X = plain_table(X)
+    if _ndim(X) == 1:  # scikit-learn would print the row
+        raise ValueError(
+            "Expected 2D array, got 1D array instead. Reshape your data: X is rows by columns, so for one person write "
+            "X.reshape(1, -1) or frame.iloc[[0]]"
+        )
+    (check_kinds if missing else check_numbers)(X)
+    return X
+
+
+def numbers(values: Any, name: str, dtype: Any = np.float64) -> np.ndarray:
+    """What the user gave as ``name`` as an array of numbers; what cannot be one is said by column, never by cell."""
+    values = plain_table(values, name)
+    check_kinds(values, name)
+    with suppress(TypeError, ValueError, OverflowError):
+        return np.asarray(values, dtype=dtype)
+    raise ValueError(f"{name} must be numbers, and some of its values are none; convert them first, see pd.to_numeric")
+
+
+def plain_table(X: Any, name: str = "X") -> Any:
     """Arrow tables, lazy frames and records as frames, sparse matrices and columns as dense ones, masked cells as NaN,
     tensors without their graph; everything else as it is."""
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         return X.toarray()
     if isinstance(X, Mapping):
         raise TypeError(
-            "X must be a frame or an array, rows by columns; got a table of name: values, so write pd.DataFrame(X)"
+            f"{name} must be a frame or an array, rows by columns; got a table of name: values, so write "
+            f"pd.DataFrame({name})"
         )
     if hasattr(X, "collect") and type(X).__module__.startswith("polars"):
         return X.collect()
@@ -32,7 +57,7 @@ def plain_table(X: Any) -> Any:
     if hasattr(X, "requires_grad"):
         return X.detach().cpu()  # a tensor
     if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(np.float64), np.nan)
+        return np.ma.filled(X.astype(object if X.dtype.kind in TEXTS else np.float64), np.nan)
     if isinstance(X, np.ndarray) and X.dtype.names:
         return pd.DataFrame(X)
     if isinstance(X, pd.DataFrame) and any(isinstance(kind, pd.SparseDtype) for kind in X.dtypes):
@@ -79,33 +104,55 @@ def _check_quantities(labels: np.ndarray) -> None:
         raise ValueError(f"y holds {what}; predict a number, such as days since a day that you name")
     if kind == "c":
         raise ValueError("Complex data not supported: y holds complex numbers; predict their size, or two numbers")
-    words = [text for text in _texts(labels.ravel()) if not is_number(text)]
+    words = _words(labels)
     if words:
         raise ValueError(
-            f"y holds text in {len(words)} of {len(labels)} rows, and numbers are predicted; use a classifier, or "
+            f"y holds text in {words} of {len(labels)} rows, and numbers are predicted; use a classifier, or "
             "pd.to_numeric(y)"
         )
     if kind == "f" and labels.size and np.abs(labels[np.isfinite(labels)]).max(initial=0.0) > LARGEST:
         raise ValueError(f"y holds numbers above {LARGEST:.2g}, too large for float32; give them in a larger unit")
 
 
-def check_kinds(X: Any) -> None:
+def check_kinds(X: Any, name: str = "X") -> None:
     """Name the columns that stand there twice or are not numbers, without showing what anybody's cell holds."""
-    if isinstance(X, np.ndarray) and X.dtype.kind == "c":
-        raise ValueError("Complex data not supported: X holds complex numbers; give their sizes, or two columns each")
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
-        words = [j for j, cells in enumerate(X.T) if not all(map(is_number, _texts(cells)))]
-        if words:
-            raise ValueError(_not_numbers(dict.fromkeys(map(str, words), "categories")))
     frame = _frame(X)
     if frame is None:
-        return
+        return _check_array(X, name)
     twice = frame.columns[frame.columns.duplicated()].unique()
     if len(twice):
-        raise ValueError(f"X has more than one column named {', '.join(map(repr, twice[:5]))}; rename all but one")
-    strange = {str(name): _what(frame[name]) for name in frame.columns if not _is_numeric(frame[name])}
+        raise ValueError(f"{name} has more than one column named {', '.join(map(repr, twice[:5]))}; rename all but one")
+    strange = {str(column): _what(frame[column]) for column in frame.columns if not _is_numeric(frame[column])}
     if strange:
-        raise ValueError(_not_numbers(strange))
+        raise ValueError(_not_numbers(strange, name))
+
+
+def _check_array(X: Any, name: str) -> None:
+    """``check_kinds`` of what is no frame: an array, or what numpy makes one of."""
+    values = _array(X)
+    if values is None:
+        return
+    kind = values.dtype.kind
+    if kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} holds complex numbers; give their sizes, or two columns each"
+        )
+    if kind in "mM":
+        what = "dates" if kind == "M" else "durations"
+        raise ValueError(f"{name} holds {what} and must be numbers; give days since a day that you name")
+    if kind not in TEXTS:
+        return
+    if values.ndim == 2:
+        strange = {str(j): "categories" for j, cells in enumerate(values.T) if _words(cells)}
+        if kind == "O":
+            strange |= {str(j): "dates" for j, cells in enumerate(values.T) if any(isinstance(c, date) for c in cells)}
+        if strange:
+            raise ValueError(_not_numbers(strange, name))
+    elif _words(values):
+        raise ValueError(
+            f"{name} must be numbers and holds text in {_words(values)} of {values.size} values; encode it, or use "
+            "pd.to_numeric"
+        )
 
 
 def check_numbers(X: Any) -> None:
@@ -133,11 +180,29 @@ def _frame(X: Any) -> pd.DataFrame | None:
     """pandas' or polars' frame as pandas', None for anything else."""
     if isinstance(X, pd.DataFrame):
         return X
-    return X.to_pandas() if type(X).__module__.startswith("polars") else None
+    return X.to_pandas() if type(X).__module__.startswith("polars") and hasattr(X, "columns") else None
 
 
-def _texts(cells: np.ndarray) -> list[str]:
-    return [cell for cell in cells.tolist() if isinstance(cell, str)]
+def _array(X: Any) -> np.ndarray | None:
+    """What numpy makes of it; None of tensors, which hold numbers only, and of lists of different lengths."""
+    if hasattr(X, "requires_grad"):
+        return None
+    with suppress(TypeError, ValueError):
+        return np.asarray(X)
+    return None
+
+
+def _ndim(X: Any) -> int | None:
+    values = X if hasattr(X, "ndim") else _array(X)
+    return None if values is None else int(values.ndim)
+
+
+def _words(cells: np.ndarray) -> int:
+    """How many cells are texts that are no numbers."""
+    if cells.dtype.kind not in TEXTS:
+        return 0
+    texts = [cell for cell in cells.ravel().tolist() if isinstance(cell, str | bytes)]
+    return sum(not is_number(text if isinstance(text, str) else text.decode(errors="replace")) for text in texts)
 
 
 def _is_numeric(values: pd.Series) -> bool:
@@ -169,19 +234,20 @@ def _what(values: pd.Series) -> str:
     return "categories"
 
 
-def _not_numbers(strange: dict[str, str]) -> str:
+def _not_numbers(strange: dict[str, str], table: str) -> str:
     """One sentence that names the columns that are no numbers, with a cure for each kind of them."""
     words = [name for name, what in strange.items() if what == "categories"]
     cures = {
         "categories": f"make_column_transformer((OneHotEncoder(sparse_output=False), {words}), "
         "remainder='passthrough')",
-        "dates": "(X[column] - pd.Timestamp('2000-01-01')).dt.days",
-        "durations": "X[column].dt.total_seconds()",
-        "complex numbers": "X[column].abs()",
-        "numbers as text": "pd.to_numeric(X[column])",
+        "dates": f"({table}[column] - pd.Timestamp('2000-01-01')).dt.days",
+        "durations": f"{table}[column].dt.total_seconds()",
+        "complex numbers": f"{table}[column].abs()",
+        "numbers as text": f"pd.to_numeric({table}[column])",
     }
     said = [f"{cure} ({what})" for what, cure in cures.items() if what in strange.values()]
+    of = "" if table == "X" else f" of {table}"
     return (
-        f"column(s) {', '.join(map(repr, strange))} are not numbers; encode them first, for example with "
+        f"column(s) {', '.join(map(repr, strange))}{of} are not numbers; encode them first, for example with "
         f"{', '.join(said)}"
     )

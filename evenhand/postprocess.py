@@ -19,6 +19,7 @@ from scipy.sparse.linalg import cg, splu
 from sklearn.neighbors import NearestNeighbors
 
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import numbers
 
 __all__ = ["Smoothed", "glif", "glif_new", "glif_objective", "laplacian", "similarity_graph"]
 
@@ -68,7 +69,7 @@ def glif(
     >>> print(glif(np.array([0.0, 1.0]), graph=np.array([[0.0, 1.0], [1.0, 0.0]]), lam=1.0).outputs.round(3))
     [0.333 0.667]
     """
-    y = np.asarray(outputs, dtype=np.float64)
+    y = numbers(outputs, "outputs")
     if y.ndim not in (1, 2) or len(y) == 0 or not np.isfinite(y).all():
         raise ValueError(f"outputs must be finite numbers (n,) or (n, K); got shape {y.shape}")
     if not lam >= 0:
@@ -111,7 +112,7 @@ def glif_new(
     >>> glif_new([1.0], [[0.0]], [0.0], [[0.0]], FairMetric.euclidean(1), lam=1.0)   # one person just like them
     array([0.5])
     """
-    y, f = (np.asarray(v, dtype=np.float64) for v in (outputs, smoothed))
+    y, f = numbers(outputs, "outputs"), numbers(smoothed, "smoothed")
     if y.shape[1:] != f.shape[1:] or not (np.isfinite(y).all() and np.isfinite(f).all()):
         raise ValueError(
             f"outputs and smoothed must be finite numbers of one kind, (n,) or (n, K); got {y.shape} and {f.shape}"
@@ -178,7 +179,7 @@ def laplacian(graph: Any, *, normalised: bool = False) -> sparse.csr_array:
 
 def glif_objective(smoothed: Any, outputs: Any, graph: Any, lam: float, *, normalised: bool = False) -> float:
     """sum_i |f_i - y_i|^2 + lam * sum_{i<j} W_ij |f_i - f_j|^2 (f_i / sqrt(D_i) in the normalised version)."""
-    f, y = (np.asarray(v, dtype=np.float64) for v in (smoothed, outputs))
+    f, y = numbers(smoothed, "smoothed"), numbers(outputs, "outputs")
     return _objective(f.reshape(len(f), -1), y.reshape(len(y), -1), laplacian(graph, normalised=normalised), lam)
 
 
@@ -226,7 +227,7 @@ def _coordinate(L: sparse.csr_array, y: np.ndarray, lam: float, sweeps: int, tol
 
 def _fair_coordinates(X: Any, fair_metric: FairMetric) -> np.ndarray:
     """Points whose plain squared distance is the fair distance."""
-    x = fair_metric.rows(np.asarray(X, dtype=np.float64)).to(torch.float64)
+    x = fair_metric.rows(numbers(X, "X")).to(torch.float64)
     if not torch.isfinite(x).all():
         raise ValueError("X holds NaN or infinite values; impute or drop them first")
     if fair_metric.factor is not None:

@@ -1,5 +1,6 @@
 """Odd frames: read for what they are, or refused by the name of the column, with a cure, and no cell shown."""
 
+import traceback
 from decimal import Decimal
 
 import numpy as np
@@ -8,7 +9,10 @@ import pytest
 import torch
 
 from evenhand import FairMetric, SenSeIClassifier, SenSeIRegressor, audit, fair_metrics
-from evenhand.frames import check_kinds, check_labels, check_numbers, plain_labels, plain_table
+from evenhand.estimators import CoCLClassifier, ColumnsMetric
+from evenhand.estimators.senstir import SenSTIRRanker, ndcg
+from evenhand.frames import check_kinds, check_labels, check_numbers, numbers, plain_labels, plain_table
+from evenhand.postprocess import glif, glif_new, glif_objective
 
 N = 40
 DRAW = np.random.default_rng(0)
@@ -109,6 +113,89 @@ def test_no_error_shows_what_a_cell_holds(judge, as_array):
         assert SECRET not in str(error)
         error = error.__cause__ or error.__context__
     assert ("'3'" if as_array else "'note'") in str(raised.value)
+
+
+CELLS = PLAIN.astype(object).to_numpy()
+CELLS[3, 2] = SECRET
+HIDDEN = {  # a person in a table that is no frame
+    "objects": CELLS,
+    "texts": CELLS.astype(str),
+    "bytes": CELLS.astype(str).astype("S"),
+    "objects of bytes": np.where(CELLS == SECRET, SECRET.encode(), CELLS),
+    "new texts": CELLS.astype(str).astype(np.dtypes.StringDType()),
+    "masked": np.ma.masked_array(CELLS, mask=np.zeros(CELLS.shape, bool)),
+    "lists": CELLS.tolist(),
+    "tuples": tuple(map(tuple, CELLS.tolist())),
+    "a list of arrays": list(CELLS),
+    "days": np.where(CELLS == SECRET, pd.Timestamp("1990-05-03"), CELLS),
+}
+SHORT = {"steps": 2, "hidden": (3,)}
+EVEN = FairMetric.euclidean(3)
+TABLE_DOORS = {
+    "fit": lambda X: SenSeIClassifier(EVEN, **SHORT).fit(X, Y),
+    "fit_stream": lambda X: SenSeIClassifier(EVEN, **SHORT).fit_stream([(X, Y)]),
+    "predict": lambda X: fitted(PLAIN.to_numpy()).predict(X),
+    "audit": lambda X: audit(torch.nn.Linear(3, 2), np.asarray(X), EVEN, eps=0.1, bounds=(-9.0, 99.0)),
+    "metric": lambda X: fair_metrics.from_classifier(X, predict=[0]),
+    "metric of an estimator": lambda X: ColumnsMetric([0]).fit(X),
+    "embedding": lambda X: CoCLClassifier(**SHORT).fit(PLAIN, Y, embedding=X),
+    "glif": lambda X: glif(PLAIN["pay"], X, EVEN),
+    "glif_new": lambda X: glif_new(PLAIN["pay"], X, PLAIN["pay"], PLAIN, EVEN),
+    "outputs": lambda X: glif(X, PLAIN, EVEN),
+    "rank": lambda X: SenSTIRRanker(EVEN, steps=2).fit(X, Y, np.arange(N) // 4),
+}
+COLUMN = [*PLAIN["pay"][:-1].tolist(), SECRET]
+COLUMN_DOORS = {
+    "sample_weight": lambda v: SenSeIClassifier(EVEN, **SHORT).fit(PLAIN, Y, sample_weight=v),
+    "y": lambda v: SenSeIRegressor(EVEN, **SHORT).fit(PLAIN, v),
+    "y of a stream": lambda v: SenSeIRegressor(EVEN, **SHORT).fit_stream([(PLAIN, v)]),
+    "y of a score": lambda v: SenSeIRegressor(EVEN, **SHORT).fit(PLAIN, Y).score(PLAIN, v),
+    "outputs": lambda v: glif(v, PLAIN, EVEN),
+    "smoothed": lambda v: glif_objective(v, Y, np.eye(N), 1.0),
+    "relevance": lambda v: ndcg(v, Y, np.arange(N) // 4),
+}
+
+
+def everything_shown(call):
+    with pytest.raises((TypeError, ValueError), match="number") as raised:
+        call()
+    return "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("door", TABLE_DOORS)
+@pytest.mark.parametrize("form", HIDDEN)
+def test_no_form_of_a_table_gets_its_cells_shown(form, door):
+    told = everything_shown(lambda: TABLE_DOORS[door](HIDDEN[form]))
+    assert "Jane" not in told
+    assert "1990-05" not in told
+    assert "'2'" in told  # the column
+
+
+@pytest.mark.parametrize("door", COLUMN_DOORS)
+@pytest.mark.parametrize("form", [list, pd.Series, lambda v: pd.Series(v).astype("category"), np.array])
+def test_no_form_of_a_column_gets_its_cells_shown(form, door):
+    told = everything_shown(lambda: COLUMN_DOORS[door](form(COLUMN)))
+    assert "Jane" not in told
+    assert "1 of 40" in told
+
+
+def test_one_person_alone_is_not_printed():
+    jane = np.array([0.0, 31.0, 1234.5])
+    for alone in (jane, jane.tolist(), pd.Series(jane)):
+        with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead") as raised:
+            fitted(PLAIN.to_numpy()).predict(alone)
+        assert "1234" not in str(raised.value)
+
+
+def test_numbers_however_they_are_held():
+    for held in (PLAIN, PLAIN.to_numpy().tolist(), PLAIN.to_numpy().astype(str), torch.tensor(PLAIN.to_numpy())):
+        np.testing.assert_array_equal(numbers(held, "embedding"), PLAIN.to_numpy())
+    with pytest.raises(ValueError, match=r"column\(s\) 'note' of embedding are not numbers; encode them first"):
+        numbers(PLAIN.assign(note=SECRET), "embedding")
+    with pytest.raises(ValueError, match="weights must be numbers, and some of its values are none"):
+        numbers([1.0, {}], "weights")
+    with pytest.raises(ValueError, match="weights holds dates and must be numbers"):
+        numbers(pd.date_range("2020", periods=N), "weights")
 
 
 def test_arrays_of_texts_that_read_as_numbers_are_numbers():

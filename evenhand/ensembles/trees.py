@@ -43,7 +43,9 @@ class TreeEnsemble:
         return len(self.base)
 
     def __call__(self, x: ArrayLike) -> Floats:
-        rows = np.ascontiguousarray(x, dtype=np.float64)
+        from evenhand.frames import numbers  # at use: pandas takes long to import
+
+        rows = np.ascontiguousarray(numbers(x, "x"))
         if rows.ndim != 2 or rows.shape[1] != self.d:
             raise ValueError(f"the ensemble was read for {self.d} features but x has shape {rows.shape}")
         total = np.repeat(self.base[None], len(rows), 0)

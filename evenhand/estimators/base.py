@@ -21,10 +21,11 @@ from torch import Tensor, nn
 
 from evenhand.domain import Box
 from evenhand.estimators.checks import check_parameters
-from evenhand.estimators.inputs import learn_metric, tensor_of
-from evenhand.estimators.source import Source, Streamed, Targets, class_targets, from_arrays, number_targets
+from evenhand.estimators.inputs import checked_weight, learn_metric, tensor_of
+from evenhand.estimators.source import Source, Streamed, class_targets, from_arrays, number_targets
+from evenhand.estimators.targets import Targets, float64_outputs
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import check_numbers, plain_table
+from evenhand.frames import check_labels, checked_table
 from evenhand.objectives.batch import Objective, squared_loss
 from evenhand.regularizer import PricedSearch
 from evenhand.search.mode import mode_free
@@ -206,14 +207,12 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         In float64 where the layers are known to allow it: nobody's score then depends on who else is in the batch.
         """
         check_is_fitted(self, "module_")
-        X = plain_table(X)
-        check_numbers(X)
-        values = validate_data(self, X, dtype=np.float32, order="C", reset=False)
+        values = validate_data(self, checked_table(X), dtype=np.float32, order="C", reset=False)
         x = tensor_of(values, self.device)
         module = self.module_.eval()
         if mode_free(module) and x.device.type != "mps":  # which has no float64
             module, x = copy.deepcopy(module).double(), x.double()
-        return torch.cat([module(part) for part in torch.split(x, 65536)]).cpu().numpy().astype(np.float64)
+        return torch.cat([float64_outputs(module, part) for part in torch.split(x, 65536)]).numpy()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -293,6 +292,11 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
         """The predicted number of each row, (n,), or numbers, (n, K)."""
         h = self._outputs(X)
         return h[:, 0] if h.shape[1] == 1 else h
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of the predictions."""
+        check_labels(y, numeric=True)
+        return float(super().score(X, y, checked_weight(sample_weight, len(y))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

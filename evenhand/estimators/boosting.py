@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.domain import Box
 from evenhand.ensembles.boosting import Boosting, Score, best_constant
 from evenhand.ensembles.line import Line, fair_line, usual_range
 from evenhand.ensembles.losses import Loss, balanced_log_loss, squared_loss
 from evenhand.ensembles.trees import TreeEnsemble
-from evenhand.estimators.inputs import learn_metric
+from evenhand.estimators.inputs import checked_weight, learn_metric, select_rows
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import check_labels, checked_table, plain_labels
 from evenhand.search.geometry import exact_sigma
 
 Array = NDArray[np.float64]
@@ -86,6 +87,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def _fit(self, X: Any, x: Array, loss: Loss, y: Array, weight: Array, sensitive: Any) -> TreeEnsemble:
@@ -244,20 +246,23 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "ensemble_")
-        values = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        values = validate_data(
+            self, checked_table(X, missing=True), dtype=np.float64, ensure_all_finite="allow-nan", reset=False
+        )
         ensemble: TreeEnsemble = self.ensemble_
         return ensemble(values)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, numeric: bool) -> tuple[Any, Array, Any, Array]:
+        X, y = checked_table(X, missing=True), plain_labels(y)
+        check_labels(y, numeric)
         values, target = validate_data(
             self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric, ensure_min_samples=2
         )
-        weight = np.ones(len(values))
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
+        given = checked_weight(sample_weight, len(values))
+        weight = np.ones(len(values)) if given is None else given
         kept = weight > 0
-        if not kept.all():
-            X = X.loc[kept] if hasattr(X, "loc") else np.asarray(X)[kept]
+        X = X if hasattr(X, "columns") else values
+        X = X if kept.all() else select_rows(X, kept)
         return X, values[kept], target[kept], weight[kept]
 
 
@@ -341,6 +346,11 @@ class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignor
     def predict(self, X: Any) -> Array:
         """The predicted number of each row."""
         return self._outputs(X)[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of the predictions."""
+        check_labels(y, numeric=True)
+        return float(super().score(X, y, checked_weight(sample_weight, len(y))))
 
 
 def possible_people(x: Array) -> Box:

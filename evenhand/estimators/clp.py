@@ -30,7 +30,7 @@ class CLPMethod(NeuralEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, variations: Any = None) -> Self:
         """Train on X, labels of any kind, and the versions of the rows of X: ``Variations``, or an array (n, m, d) with
-        the m versions of every row, which a cross-validation splits with X."""
+        the m versions of every row. A cross-validation splits the array with X; ``Variations`` it cannot split."""
         self._given = variations
         try:
             fitted: Self = super().fit(X, y, sample_weight)
@@ -52,7 +52,8 @@ class CLPMethod(NeuralEstimator):
         if len(variations) and variations.rows.max() >= n:
             raise ValueError(
                 f"variations speak of row {variations.rows.max()} but X has {n} rows; "
-                "use variations.select(rows) for a part of the data"
+                "use variations.select(rows) for a part of the data; for a cross-validation, which splits X, give an "
+                "array (n, m, d) with the m versions of every row, which it splits too"
             )
         self._training_variations = variations if by_rule else variations.select(source.kept)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from evenhand.estimators.base import NeuralClassifier, parameters
 from evenhand.estimators.sensitive import Sensitive, known_groups
+from evenhand.frames import numbers
 from evenhand.objectives.batch import Objective
 from evenhand.objectives.cocl import CoCL
 
@@ -44,7 +45,7 @@ class CoCLClassifier(NeuralClassifier):
     def _learn_more(self, source: Any) -> None:
         sensitive, embedding = self._given
         if embedding is not None:
-            matrix = np.asarray(embedding, dtype=np.float32)
+            matrix = numbers(embedding, "embedding", np.float32)
             if len(matrix) != len(source.kept):
                 raise ValueError(
                     f"embedding has {len(matrix)} rows but y has {len(source.kept)}; it needs one for each"

@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import clone
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from evenhand.domain import Box
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import column_names
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import plain_table
+from evenhand.frames import numbers, plain_table
 from evenhand.search.worst_cases import pair
+from evenhand.training.streams import Repeated
 
 
 def weights_by_class(estimator: Any) -> Tensor:
-    """The weights of a table class: weight, in the order of ``classes_``."""
-    each = [float(estimator.class_weight.get(label, 1.0)) for label in estimator.classes_.tolist()]
+    """The weights of a table class: weight, in the order of ``classes_``; a class that is not there has weight one."""
+    given, classes = dict(estimator.class_weight), estimator.classes_.tolist()
+    strangers = [label for label in given if label not in classes]
+    if strangers and not all(label in given for label in classes):  # a fold without one of the classes is no mistake
+        raise ValueError(
+            f"class_weight names {strangers}, but the classes are {classes}; write them as y has them, in the same type"
+        )
+    each = [float(weight) if isinstance(weight := given.get(label, 1.0), Real) else -1.0 for label in classes]
     if not all(0 <= weight < float("inf") for weight in each):
-        raise ValueError(f"class_weight must give every class a weight, zero or more; got {estimator.class_weight!r}")
+        raise ValueError(f"class_weight must give every class a weight, zero or more; got {given!r}")
     return torch.tensor(each)
+
+
+def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Weights (n,), zero or more, of n rows; None if there are none."""
+    if sample_weight is None:
+        return None
+    given = numbers(sample_weight, "sample_weight")
+    if given.ndim == 0:
+        given = np.full(n, given)
+    weight: np.ndarray = _check_sample_weight(given, np.empty((n, 0)), dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError("sample_weight must not be negative")
+    return weight
 
 
 def tensor_of(values: np.ndarray, device: str = "cpu") -> Tensor:
@@ -55,7 +77,14 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
     elif fair_metric is None:
         metric = from_classifier(X, predict=named(*taught)) if taught else FairMetric.euclidean(d)
     elif hasattr(fair_metric, "fit"):
-        metric = clone(fair_metric).fit(X, None, *taught).fair_metric_
+        learner = clone(fair_metric)
+        if isinstance(X, Repeated) and not hasattr(learner, "fit_stream"):
+            raise TypeError(
+                f"{type(learner).__name__} learns from a table in memory, and a stream is none; give a FairMetric, a "
+                "ClassifierMetric, or a function of the chunks of X, see fair_metrics.from_classifier_stream"
+            )
+        learned = learner.fit_stream(X) if isinstance(X, Repeated) else learner.fit(X, None, *taught)
+        metric = learned.fair_metric_
     elif not callable(fair_metric):
         raise TypeError(
             f"fair_metric must be a FairMetric or a learner of one, got {fair_metric!r}; to make columns sensitive, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any, Self
 
@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.estimators.base import parameters
 from evenhand.estimators.inputs import named, tensor_of
-from evenhand.fair_metrics.classifier import from_classifier
+from evenhand.fair_metrics.classifier import from_classifier, from_classifier_stream
 from evenhand.fair_metrics.columns import Column, from_columns
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import check_numbers, plain_table
+from evenhand.frames import checked_table
 
 
 class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -26,24 +26,33 @@ class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     def fit(self, X: Any, y: Any = None, sensitive_features: Any = None) -> Self:
         """Learn the metric from X, and from sensitive features that are no columns of X; y is not used."""
-        X = plain_table(X)
-        check_numbers(X)
+        X = checked_table(X)
         values = validate_data(self, X, dtype=np.float64)
         table = X if hasattr(X, "columns") else values  # with its names where it has them
         self.fair_metric_ = self._learn(table, {} if sensitive_features is None else named(sensitive_features))
         return self
 
+    def fit_stream(self, chunks: Iterable[Any]) -> Self:
+        """Learn the metric from chunks of X, frames or arrays, that can be read again; see ``fit_stream`` of models."""
+        first = next(iter(chunks), None)
+        if first is None:
+            raise ValueError("there are no chunks, so there is nothing to learn from")
+        validate_data(self, checked_table(first), dtype=np.float64)
+        self.fair_metric_ = self._learn_stream(chunks, first)
+        return self
+
     def transform(self, X: Any) -> np.ndarray:
         """X without its part along the sensitive directions."""
         check_is_fitted(self, "fair_metric_")
-        X = plain_table(X)
-        check_numbers(X)
-        values = validate_data(self, X, dtype=np.float64, reset=False)
+        values = validate_data(self, checked_table(X), dtype=np.float64, reset=False)
         x = tensor_of(values)
         projected: np.ndarray = self.fair_metric_.matching(x).project(x).numpy()
         return projected
 
     def _learn(self, X: Any, taught: dict[str, np.ndarray]) -> FairMetric:
+        raise NotImplementedError
+
+    def _learn_stream(self, chunks: Iterable[Any], first: Any) -> FairMetric:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
@@ -62,6 +71,9 @@ class ColumnsMetric(MetricLearner):
         if taught:
             raise ValueError("ColumnsMetric learns from no sensitive_features; use ClassifierMetric")
         return from_columns(X, self.columns) if len(self.columns) else FairMetric.euclidean(X.shape[1])
+
+    def _learn_stream(self, chunks: Iterable[Any], first: Any) -> FairMetric:
+        return self._learn(first, {})  # the columns are all that it takes
 
 
 @parameters()
@@ -89,3 +101,13 @@ class ClassifierMetric(MetricLearner):
         joint = FairMetric(torch.cat([part.directions for part in parts], dim=1))
         joint.attribute_models = tuple(model for part in parts for model in part.attribute_models)
         return joint
+
+    def _learn_stream(self, chunks: Iterable[Any], first: Any) -> FairMetric:
+        if self.classifier is not None or self.regressor is not None:
+            raise ValueError(
+                "classifier= and regressor= learn from a table in memory, and a stream is none; leave them out"
+            )
+        own = self.columns if self.attributes is None else self.attributes
+        if not len(self.columns) and not len(own):
+            return FairMetric.euclidean(first.shape[1])
+        return from_classifier_stream(chunks, self.columns, own, l2=self.l2)

@@ -78,7 +78,5 @@ def _codes(name: str, values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarra
     if len(categories) > MOST_GROUPS:
         raise ValueError(f"sensitive attribute {name!r} has {len(categories)} values; bin it into groups first")
     if len(categories) < 2:
-        raise ValueError(
-            f"sensitive attribute {name!r} has the single value {categories[0]!r}: nothing to be fair about"
-        )
+        raise ValueError(f"sensitive attribute {name!r} has a single value for everybody: nothing to be fair about")
     return codes.reshape(-1), categories

@@ -22,7 +22,7 @@ from torch import Tensor
 from evenhand.estimators.base import mlp, parameters
 from evenhand.estimators.inputs import data_bounds, given_bounds, learn_metric
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import check_numbers
+from evenhand.frames import check_labels, checked_table, numbers
 from evenhand.objectives.senstir import SenSTIR
 from evenhand.output_distances import squared_error
 from evenhand.regularizer import FairRegularizer, gradient_rule
@@ -38,14 +38,14 @@ def ndcg(relevance: ArrayLike, scores: ArrayLike, query: ArrayLike, *, k: int | 
     >>> ndcg([1, 0], [0.2, 0.9], [7, 7])
     0.6309297535714575
     """
-    values = []
-    for rows in _queries(query, len(np.asarray(scores))):
-        gain = np.exp2(np.asarray(relevance, dtype=np.float64)[rows]) - 1
+    values, s, r = [], numbers(scores, "scores"), numbers(relevance, "relevance")
+    for rows in _queries(query, len(s)):
+        gain = np.exp2(r[rows]) - 1
         discount = 1 / np.log2(2 + np.arange(len(rows)))
         discount[len(rows) if k is None else k :] = 0
         ideal = np.sort(gain)[::-1] @ discount
         if ideal > 0:
-            values.append(gain[np.argsort(-np.asarray(scores)[rows], kind="stable")] @ discount / ideal)
+            values.append(gain[np.argsort(-s[rows], kind="stable")] @ discount / ideal)
     if not values:
         raise ValueError("no query has an item of positive relevance: NDCG is not defined")
     return float(np.mean(values))
@@ -57,7 +57,7 @@ def rank_consistency(scores: ArrayLike, scores_other: ArrayLike, query: ArrayLik
     >>> round(rank_consistency([3.0, 2.0, 1.0], [3.0, 1.0, 2.0], [0, 0, 0]), 6)
     0.333333
     """
-    a, b = np.asarray(scores), np.asarray(scores_other)
+    a, b = numbers(scores, "scores"), numbers(scores_other, "scores_other")
     values = [kendalltau(a[rows], b[rows]).statistic for rows in _queries(query, len(a)) if len(rows) > 1]
     if not values or np.isnan(values).any():
         raise ValueError("rank consistency needs queries of two items or more whose scores are not all equal")
@@ -88,7 +88,8 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, query: Any) -> Self:
         """Train on items X (n, d), their relevance (n,) and their queries (n,); ``batch_size`` counts queries."""
-        check_numbers(X)
+        X = checked_table(X)
+        check_labels(y, numeric=True)
         values, relevance = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
         if relevance.min() < 0:
             raise ValueError("relevance must be zero or positive: NDCG has the gain 2^relevance - 1")
@@ -132,8 +133,7 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The score of each item; a larger score ranks before."""
         check_is_fitted(self, "module_")
-        check_numbers(X)
-        x = torch.as_tensor(validate_data(self, X, dtype=np.float32, reset=False))
+        x = torch.as_tensor(validate_data(self, checked_table(X), dtype=np.float32, reset=False))
         scores: np.ndarray = self.module_(x)[:, 0].double().numpy()
         return scores
 

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
-from torch import Tensor, nn
+from sklearn.utils.validation import validate_data
+from torch import Tensor
 
 from evenhand import ranks
 from evenhand.domain import Box, FreeBox
 from evenhand.estimators.inputs import (
+    checked_weight,
     data_bounds,
     given_bounds,
     select_rows,
     tensor_of,
     weights_by_class,
 )
+from evenhand.estimators.targets import Moments, Targets
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import check_labels, check_numbers, plain_labels, plain_table
+from evenhand.frames import check_labels, checked_table, numbers, plain_labels
 from evenhand.search.worst_cases import pair
 from evenhand.training.streams import Repeated, Stream, one_shot
 
@@ -47,7 +51,7 @@ class Source(Protocol):
 
     @property
     def X(self) -> Any:
-        """What a learner of a metric is given: the user's frame or array, or a stream of arrays."""
+        """What a learner of a metric is given: the user's frame or array, or a stream of such."""
 
     @property
     def d(self) -> int: ...
@@ -55,25 +59,6 @@ class Source(Protocol):
     def box(self, given: Any, fair_metric: FairMetric) -> Box | None: ...
 
     def rows(self, validation_fraction: float, patience: int | None, generator: torch.Generator) -> Rows: ...
-
-
-@dataclass
-class Targets:
-    """How many outputs the targets need, and what undoes the scale that they have while training."""
-
-    outputs: int
-    scale: np.ndarray | None = None  # (K,) of numbers
-    mean: np.ndarray | None = None
-
-    def after(self, module: nn.Module) -> nn.Module:
-        """The module with its output in the original unit."""
-        return module if self.scale is None or self.mean is None else rescaled(module, self.scale, self.mean)
-
-    def before(self, module: nn.Module) -> nn.Module:
-        """The module in the unit of training, from one in the original unit."""
-        if self.scale is None or self.mean is None:
-            return module
-        return rescaled(module, 1 / self.scale, -self.mean / self.scale)
 
 
 @dataclass
@@ -137,8 +122,7 @@ def from_arrays(
     reset: bool = True,
 ) -> Arrays:
     """Checked rows; those of weight zero are left out, with all that belongs to them."""
-    X, y = plain_table(X), plain_labels(y)
-    check_numbers(X)
+    X, y = checked_table(X), plain_labels(y)
     check_labels(y, numeric)
     several = numeric and y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
     values, target = validate_data(
@@ -150,13 +134,11 @@ def from_arrays(
             n = len(next(iter(sensitive_features.values()), ()))
         if n != len(values):
             raise ValueError(f"sensitive_features has {n} rows but X has {len(values)}; it needs one for each")
-    weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
+    weight = checked_weight(sample_weight, len(values))
     if not hasattr(X, "columns") and not isinstance(X, np.ndarray):
         X = values
     kept = np.ones(len(values), dtype=bool)
     if weight is not None:
-        if (weight < 0).any():
-            raise ValueError("sample_weight must not be negative")
         kept = weight > 0
         X, values, target, weight = select_rows(X, kept), values[kept], target[kept], weight[kept]
         if isinstance(sensitive_features, dict):
@@ -170,9 +152,14 @@ def from_arrays(
         target,
         None if weight is None else torch.as_tensor(weight, device=device),
         sensitive_features,
-        [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None,
+        names_of(estimator),
         kept,
     )
+
+
+def names_of(estimator: Any) -> list[str] | None:
+    """The names of the columns that an estimator was given, if they had some."""
+    return [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None
 
 
 def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = None) -> Targets:
@@ -190,7 +177,7 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
     codes = np.searchsorted(estimator.classes_, labels)
     source.y = torch.as_tensor(codes, dtype=torch.long, device=source.x.device)
     source.balanced = isinstance(estimator.class_weight, str)  # "balanced", see checks.py
-    if isinstance(estimator.class_weight, dict):
+    if isinstance(estimator.class_weight, Mapping):
         each = weights_by_class(estimator)
         weight = torch.ones(len(codes), dtype=torch.float64) if source.weight is None else source.weight
         source.weight = weight * each.to(weight)[source.y]
@@ -206,23 +193,6 @@ def number_targets(source: Arrays) -> Targets:
     scale[scale == 0] = 1.0
     source.y = torch.as_tensor((target - mean) / scale, dtype=torch.float32, device=source.x.device)
     return Targets(len(mean), scale, mean)
-
-
-def rescaled(module: nn.Module, scale: np.ndarray, mean: np.ndarray) -> nn.Module:
-    """The module with its outputs (n, K) times scale (K,) plus mean (K,): folded into the last linear layer where there
-    is one."""
-    last = module[-1] if isinstance(module, nn.Sequential) else None
-    with torch.no_grad():
-        p = next(module.parameters())
-        by, add = (torch.as_tensor(t, dtype=p.dtype, device=p.device) for t in (scale, mean))
-        if isinstance(last, nn.Linear) and last.bias is not None:
-            last.weight.mul_(by[:, None])
-            last.bias.mul_(by).add_(add)
-            return module
-        affine = nn.Linear(len(scale), len(scale), device=p.device, dtype=p.dtype)
-        affine.weight.copy_(by.diag())
-        affine.bias.copy_(add)
-        return nn.Sequential(module, affine).eval()
 
 
 def canonical_order(x: Tensor, y: Tensor) -> Tensor:
@@ -262,8 +232,7 @@ class Seen:
     high: np.ndarray | None = None
     indicator: np.ndarray | None = None
     counts: dict[Any, int] = field(default_factory=dict)  # of the classes
-    total: float = 0.0  # of numeric targets, and of their squares
-    squares: float = 0.0
+    numbers: Moments = field(default_factory=Moments)  # of numeric targets
 
 
 @dataclass
@@ -273,6 +242,7 @@ class Streamed:
     batches: Stream
     seen: Seen
     convert: Callable[[Any], tuple[Tensor, Tensor | None]]  # targets as tensors, and weights
+    names: list[str] | None = None  # of the columns, where the batches are frames
     sensitive_features: Any = None
 
     @classmethod
@@ -293,19 +263,20 @@ class Streamed:
                 found = torch.as_tensor(np.searchsorted(classes, np.asarray(y)))
                 return found, None if weights is None else weights[found]
 
-            return cls(batches, seen, codes), Targets(len(classes))
+            return cls(batches, seen, codes, names_of(estimator)), Targets(len(classes))
         seen = _together(_look(estimator, batches, classify=False))
-        mean = seen.total / seen.rows
-        scale = max(seen.squares / seen.rows - mean**2, 0.0) ** 0.5 or 1.0
+        mean, scale = seen.numbers.mean, seen.numbers.scale
 
         def standard(y: Any) -> tuple[Tensor, None]:
-            return torch.as_tensor((np.asarray(y, dtype=np.float64) - mean) / scale, dtype=torch.float32), None
+            return torch.as_tensor((numbers(y, "y") - mean) / scale, dtype=torch.float32), None
 
-        return cls(batches, seen, standard), Targets(1, np.array([scale]), np.array([mean]))
+        return cls(batches, seen, standard, names_of(estimator)), Targets(1, np.array([scale]), np.array([mean]))
 
     @property
     def X(self) -> Repeated:
-        return Repeated(lambda: (_values(X) for X, _ in self.batches))
+        names = self.names
+        chunks = Repeated(lambda: (_values(X) for X, _ in self.batches))
+        return chunks if names is None else Repeated(lambda: (pd.DataFrame(x, columns=names) for x in chunks))
 
     @property
     def d(self) -> int:
@@ -337,7 +308,7 @@ class Streamed:
             return box
         z_low, z_high = free.free_low + torch.inf, free.free_high - torch.inf
         for chunk in self.X:
-            z = torch.as_tensor(chunk, dtype=torch.float64) @ free.free
+            z = torch.from_numpy(np.array(chunk, dtype=np.float64)) @ free.free
             z_low, z_high = z_low.minimum(z.amin(0)), z_high.maximum(z.amax(0))
         ends = np.array(ranks.gather([*z_low.tolist(), *z_high.tolist()])).reshape(-1, 2, len(z_low))
         return FreeBox(box, free.free, ends[:, 0].min(0), ends[:, 1].max(0))
@@ -350,8 +321,9 @@ class Streamed:
             for X, y in self.batches:
                 yield torch.as_tensor(_values(X)), *self.convert(y)
 
-        found = {name: value for name, value in vars(self.seen).items() if name != "counts"}
-        told = {"seen": found | {"counts": {str(label): n for label, n in self.seen.counts.items()}}}
+        seen = self.seen
+        counts = {str(label): n for label, n in seen.counts.items()}
+        told = {"seen": vars(seen) | {"counts": counts, "numbers": asdict(seen.numbers)}}
         return Rows((Repeated(tensors),), torch.empty(0, dtype=torch.long), None, {"known_as": told})
 
 
@@ -362,9 +334,9 @@ def _look(estimator: Any, batches: Stream, classify: bool) -> Seen:
         if not isinstance(item, tuple | list) or len(item) != 2:
             raise TypeError(f"a stream must give (X, y) for each batch; got {type(item).__name__}")
         X, y = item
-        check_numbers(X)
-        X = X.numpy() if isinstance(X, Tensor) else X
-        values = validate_data(estimator, X, dtype=np.float32, reset=seen.rows == 0)
+        values = validate_data(estimator, checked_table(X), dtype=np.float32, reset=seen.rows == 0)
+        y = plain_labels(y)
+        check_labels(y, numeric=not classify)
         target = np.asarray(y)
         if target.shape != (len(values),):
             raise ValueError(f"each batch needs one target per row; got X {values.shape} and y {target.shape}")
@@ -382,7 +354,7 @@ def _look(estimator: Any, batches: Stream, classify: bool) -> Seen:
             wide = target.astype(np.float64)
             if not np.isfinite(wide).all():
                 raise ValueError("the targets hold NaN or infinite values; clean them first")
-            seen.total, seen.squares = seen.total + float(wide.sum()), seen.squares + float((wide**2).sum())
+            seen.numbers = seen.numbers.with_values(wide)
     if seen.rows == 0:
         raise ValueError("the stream gave no batch; is its file or loader empty?")
     return seen
@@ -394,7 +366,8 @@ def _together(mine: Seen) -> Seen:
         return mine
     labels = [[getattr(label, "item", lambda label=label: label)(), count] for label, count in mine.counts.items()]
     told = {name: value if not hasattr(value, "tolist") else value.tolist() for name, value in vars(mine).items()}
-    everyone = [json.loads(text) for text in ranks.gather_text(json.dumps(told | {"counts": labels}))]
+    told |= {"counts": labels, "numbers": asdict(mine.numbers)}
+    everyone = [json.loads(text) for text in ranks.gather_text(json.dumps(told))]
     if len({len(one["low"]) for one in everyone}) > 1:
         raise ValueError(
             f"the streams of the ranks have {[len(one['low']) for one in everyone]} columns; give one kind"
@@ -404,8 +377,7 @@ def _together(mine: Seen) -> Seen:
         low=np.min([one["low"] for one in everyone], axis=0).astype(np.float32),
         high=np.max([one["high"] for one in everyone], axis=0).astype(np.float32),
         indicator=np.all([one["indicator"] for one in everyone], axis=0),
-        total=sum(one["total"] for one in everyone),
-        squares=sum(one["squares"] for one in everyone),
+        numbers=reduce(Moments.joined, (Moments(**one["numbers"]) for one in everyone)),
     )
     for one in everyone:
         for label, count in one["counts"]:
@@ -417,11 +389,11 @@ def _class_weights(estimator: Any, seen: Seen) -> Tensor | None:
     """Weights of the classes: "balanced" lets every class count equally, as the balanced batches of ``fit`` do."""
     if estimator.class_weight is None:
         return None
-    if isinstance(estimator.class_weight, dict):
+    if isinstance(estimator.class_weight, Mapping):
         return weights_by_class(estimator)
     counts = np.array([seen.counts[label] for label in estimator.classes_], dtype=np.float64)
     return torch.as_tensor(seen.rows / (len(counts) * counts), dtype=torch.float32)
 
 
 def _values(X: Any) -> np.ndarray:
-    return np.ascontiguousarray(X.numpy() if isinstance(X, Tensor) else X, dtype=np.float32)
+    return np.ascontiguousarray(numbers(X, "X", np.float32))

@@ -28,3 +28,9 @@ def test_two_values_keep_their_predictions():
 def test_wrong_width_is_named():
     with pytest.raises(ValueError, match="read for 2 features"):
         join_trees([STUMP], [0], [0.0], 2)([[1.0]])
+
+
+def test_texts_are_not_shown():
+    with pytest.raises(ValueError, match=r"column\(s\) '1' of x are not numbers") as raised:
+        join_trees([STUMP], [0], [0.0], 2)([[1.0, "Jane Doe"]])
+    assert "Jane" not in str(raised.value)

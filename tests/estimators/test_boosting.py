@@ -1,11 +1,15 @@
+import traceback
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from evenhand import Box, FairMetric, SenSeIBoostingClassifier, SenSeIBoostingRegressor, audit, fair_metrics
 from evenhand.ensembles.line import usual_range
+from evenhand.estimators import BuDROClassifier
 from evenhand.estimators.boosting import possible_people
 
 pytest.importorskip("lightgbm", reason="boosted trees are fitted by LightGBM")
@@ -163,7 +167,9 @@ SPLITS = "LightGBM sums gradients in float32: with other rows of the same total,
 def test_scikit_learn_checks(estimator):
     check_estimator(
         estimator(trees=20, leaves=4, search_every=8),
-        expected_failed_checks={"check_sample_weight_equivalence_on_dense_data": SPLITS},
+        expected_failed_checks={
+            f"check_sample_weight_equivalence_on_{kind}_data": SPLITS for kind in ("dense", "sparse")
+        },
         on_skip=None,
         on_fail="raise",
     )
@@ -200,3 +206,33 @@ def test_the_steepest_version_of_a_person_lies_along_the_gradient():
     assert length.min() >= 0.01**0.5
     assert length.max() <= 1
     assert 0.3 < (move @ slope > 0).mean() < 0.7
+
+
+JANE = "Jane Doe"
+
+
+@pytest.mark.parametrize("model", [SenSeIBoostingClassifier, SenSeIBoostingRegressor, BuDROClassifier])
+@pytest.mark.parametrize("note", [JANE, pd.Categorical([JANE] * N), pd.Timestamp("1990-05-03")])
+def test_columns_that_are_no_numbers_are_named_and_not_shown(model, note):
+    frame = X.assign(note=note)
+    fitted = model(FairMetric.euclidean(4), trees=1).fit(X.assign(note=0.0), Y)
+    lists = X.assign(note=JANE).to_numpy().tolist()
+    calls = (
+        (lambda: clone(fitted).fit(frame, Y), "'note' are not numbers; encode them first"),
+        (lambda: fitted.predict(frame), "'note' are not numbers; encode them first"),
+        (lambda: clone(fitted).fit(lists, Y), "'3' are not numbers"),
+        (lambda: clone(fitted).fit(X.assign(note=0.0), Y, sample_weight=[JANE] * N), "sample_weight must be num"),
+    )
+    for call, message in calls:
+        with pytest.raises(ValueError, match=message) as raised:
+            call()
+        assert JANE not in "".join(traceback.format_exception(raised.value))
+
+
+def test_numbers_to_predict_are_checked_and_not_shown():
+    model = SenSeIBoostingRegressor(FairMetric.euclidean(3), trees=1)
+    names = [JANE] * N
+    for call in (lambda: model.fit(X, names), lambda: model.fit(X, Y).score(X, names)):
+        with pytest.raises(ValueError, match=f"y holds text in {N} of {N} rows") as raised:
+            call()
+        assert JANE not in str(raised.value)

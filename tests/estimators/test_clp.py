@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import cross_val_score, cross_validate
 from sklearn.preprocessing import StandardScaler
 
 from evenhand.counterfactuals import alter_columns
@@ -95,3 +96,15 @@ def test_regression_on_real_data():
     assert gaps[0] > 15  # units of disease progression
     assert gaps[1] < 2
     assert fair.score(X, y) > plain.score(X, y) - 0.05
+
+
+def test_a_fold_whose_variations_were_not_split_is_told_what_to_give():
+    x, y = biased(60)
+    some = flipped(x).select(np.arange(60) % 2 == 1)
+    some = Variations(some.values, np.flatnonzero(np.arange(60) % 2 == 1))
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = CLPClassifier(hidden=(4,), steps=2).set_fit_request(variations=True)
+        with pytest.raises(ValueError, match=r"for a cross-validation, .* give an array \(n, m, d\)"):
+            cross_validate(model, x, y, cv=2, params={"variations": some}, error_score="raise")
+        found = cross_validate(model, x, y, cv=2, params={"variations": flipped(x).values}, error_score="raise")
+    assert len(found["test_score"]) == 2

@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from evenhand.estimators import ClassifierMetric, ColumnsMetric, SenSeIClassifier
-from evenhand.fair_metrics import FairMetric, from_classifier, from_columns
+from evenhand.fair_metrics import FairMetric, from_classifier, from_classifier_stream, from_columns
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(0, 2, 300)
@@ -101,3 +102,40 @@ def test_rows_of_weight_zero_teach_nothing():
     weighted = SenSeIClassifier(**SMALL).fit(OUTSIDE, Y, weight, sensitive_features=SEX)
     without = SenSeIClassifier(**SMALL).fit(OUTSIDE[kept], Y[kept], sensitive_features=SEX[kept])
     np.testing.assert_array_equal(weighted.fair_metric_.directions, without.fair_metric_.directions)
+
+
+BATCHES = [(X[i : i + 100], Y[i : i + 100]) for i in range(0, 300, 100)]
+
+
+@pytest.mark.parametrize(
+    "learner", [ColumnsMetric(["sex"]), ClassifierMetric(["sex"]), ClassifierMetric(["sex"], l2=0.1)]
+)
+def test_they_learn_from_a_stream_what_they_learn_from_the_table(learner):
+    streamed = SenSeIClassifier(learner, **SMALL).fit_stream(BATCHES).fair_metric_
+    whole = SenSeIClassifier(learner, **SMALL).fit(X, Y).fair_metric_
+    np.testing.assert_allclose(np.abs(streamed.directions.numpy()), np.abs(whole.directions.numpy()), atol=1e-3)
+    by_place = SenSeIClassifier(clone(learner).set_params(columns=[2]), **SMALL)
+    arrays = by_place.fit_stream([(x.to_numpy(), y) for x, y in BATCHES]).fair_metric_
+    np.testing.assert_allclose(arrays.directions, streamed.directions, atol=1e-5)
+    assert clone(learner).fit_stream([x for x, _ in BATCHES]).transform(X).shape == X.shape
+
+
+def test_a_function_of_a_stream_meets_the_names_of_the_columns():
+    model = SenSeIClassifier(lambda chunks: from_classifier_stream(chunks, ["sex"]), **SMALL).fit_stream(BATCHES)
+    assert model.fair_metric_.attribute_models[0].name == "sex"
+
+
+def test_what_a_stream_cannot_teach_is_said():
+    class InMemory(BaseEstimator):
+        def fit(self, X, y=None):
+            raise AssertionError
+
+    with pytest.raises(
+        TypeError, match="InMemory learns from a table in memory, and a stream is none; give a FairMetric"
+    ):
+        SenSeIClassifier(InMemory(), **SMALL).fit_stream(BATCHES)
+    with pytest.raises(ValueError, match="classifier= and regressor= learn from a table in memory"):
+        ClassifierMetric(["sex"], classifier=LogisticRegression()).fit_stream([X])
+    with pytest.raises(ValueError, match="no chunks"):
+        ColumnsMetric(["sex"]).fit_stream([])
+    assert ClassifierMetric().fit_stream([X]).fair_metric_.directions.shape == (3, 0)

@@ -1,14 +1,15 @@
 """One fit over arrays or streams: weights, held-out rows, classes, and what a second call goes on from."""
 
+import types
+
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from torch import nn
 
 from evenhand.domain import FreeBox
 from evenhand.estimators import ERMClassifier, SenSeIClassifier, SenSeIRegressor
-from evenhand.estimators.source import Targets, canonical_order
+from evenhand.estimators.source import canonical_order
 from evenhand.fair_metrics import FairMetric
 
 RNG = np.random.default_rng(0)
@@ -155,24 +156,32 @@ def test_a_stopped_stream_of_other_people_is_refused(tmp_path):
         ERMClassifier(**SMALL).checkpoint_to(tmp_path / "run").fit_stream(batches[:3])
 
 
-@pytest.mark.parametrize("module", [nn.Sequential(nn.Linear(3, 1)), nn.Sequential(nn.Linear(3, 1), nn.Tanh())])
-def test_there_and_back_between_units(module):
-    x = torch.randn(5, 3)
-    targets = Targets(1, np.array([7.0]), np.array([-3.0]))
-    wanted = 7 * module(x).detach() - 3
-    in_unit = targets.after(module)
-    torch.testing.assert_close(in_unit(x).detach(), wanted)
-    torch.testing.assert_close(targets.before(in_unit)(x).detach(), (wanted + 3) / 7)
+@pytest.mark.parametrize(
+    ("weight", "labels"),
+    [({"0": 1.0, "1": 1000.0}, r"\[0, 1\]"), ({"yes": 1000.0}, r"\[0, 1\]"), ({0: 1.0, 2: 5.0}, r"\[0, 1\]")],
+)
+def test_weights_of_classes_that_are_not_there(weight, labels):
+    model = ERMClassifier(**SMALL, class_weight=weight)
+    for fit in (lambda: model.fit(X, Y), lambda: model.fit_stream([(X, Y)])):
+        with pytest.raises(ValueError, match=f"class_weight names .* but the classes are {labels}"):
+            fit()
 
 
-@pytest.mark.parametrize("module", [nn.Sequential(nn.Linear(3, 2)), nn.Sequential(nn.Linear(3, 2), nn.Tanh())])
-def test_there_and_back_with_a_unit_for_each_number(module):
-    x = torch.randn(5, 3)
-    targets = Targets(2, np.array([7.0, 0.5]), np.array([-3.0, 1.0]))
-    wanted = module(x).detach() * torch.tensor([7.0, 0.5]) + torch.tensor([-3.0, 1.0])
-    in_units = targets.after(module)
-    torch.testing.assert_close(in_units(x).detach(), wanted)
-    torch.testing.assert_close(targets.after(targets.before(in_units))(x).detach(), wanted)
+def test_weights_of_more_classes_than_a_fold_has_are_no_mistake():
+    plain, more = ({0: 1.0, 1: 9.0}, {0: 1.0, 1: 9.0, 2: 5.0})
+    one, other = (ERMClassifier(**SMALL, class_weight=weight).fit(X, Y) for weight in (plain, more))
+    assert torch.equal(weights_of(one), weights_of(other))
+
+
+def test_any_table_of_class_weights_will_do():
+    table = {0: 0.01, 1: 10.0}
+    for fit in (lambda model: model.fit(X, Y), lambda model: model.fit_stream([(X, Y)])):
+        one, other = (
+            fit(ERMClassifier(**SMALL, class_weight=weight)) for weight in (table, types.MappingProxyType(table))
+        )
+        assert torch.equal(weights_of(one), weights_of(other))
+    with pytest.raises(ValueError, match="class_weight must give every class a weight"):
+        ERMClassifier(**SMALL, class_weight={0: "heavy"}).fit(X, Y)
 
 
 def test_canonical_order_of_several_numbers_a_row():
