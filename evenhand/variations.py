@@ -58,6 +58,16 @@ class Variations:
         """The number of individuals."""
         return len(self.rows)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """(n, m, ...) where every row has its versions: what a cross-validation of scikit-learn splits with X."""
+        order = np.argsort(self.rows)
+        if not np.array_equal(self.rows[order], np.arange(len(self))):
+            raise ValueError(
+                "only Variations of every row can be an array; to split them with X, give an array (n, m, ...) in "
+                "which rows without versions are repeated"
+            )
+        return np.array(self.values[order], dtype=dtype)
+
     def __repr__(self) -> str:
         rest = "".join(f" x {size}" for size in self.values.shape[2:])
         return f"Variations of {len(self):,} individuals x {self.values.shape[1]} versions{rest}"

@@ -121,3 +121,10 @@ def test_select_belongs_to_the_selected_rows(data):
     assert len(chosen) == np.isin(rows, has).sum()
     mask = np.isin(np.arange(n), rows)
     np.testing.assert_array_equal(v.select(mask).original, x[mask][v.select(mask).rows])
+
+
+def test_versions_of_every_row_are_an_array_in_the_order_of_the_rows():
+    values = np.arange(12.0).reshape(3, 2, 2)
+    np.testing.assert_array_equal(np.asarray(Variations(values, rows=[2, 0, 1])), values[[1, 2, 0]])
+    with pytest.raises(ValueError, match="only Variations of every row"):
+        np.asarray(Variations(values, rows=[0, 1, 5]))

@@ -137,10 +137,7 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _prepare(self, X: Any, x: Array, sensitive: Any) -> int:
         """Learns ``fair_metric_``, sets ``bounds_``; the seed of the fit."""
-        learner = self.fair_metric
-        if sensitive is not None and callable(learner) and not isinstance(learner, FairMetric):
-            learner = _with(learner, sensitive)
-        self.fair_metric_ = learn_metric(learner, X, x.shape[1]).to(dtype=torch.float64)
+        self.fair_metric_ = learn_metric(self.fair_metric, X, x.shape[1], sensitive).to(dtype=torch.float64)
         self.bounds_ = possible_people(x) if isinstance(self.bounds, str) else Box.of(self.bounds, x.shape[1])
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -252,7 +249,10 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         ensemble: TreeEnsemble = self.ensemble_
         return ensemble(values)
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, numeric: bool) -> tuple[Any, Array, Any, Array]:
+    def _rows(
+        self, X: Any, y: Any, sample_weight: Any, sensitive: Any, numeric: bool
+    ) -> tuple[Any, Array, Any, Array, Any]:
+        """X as it is and as numbers, targets, weights and sensitive features of the rows whose weight is not zero."""
         X, y = checked_table(X, missing=True), plain_labels(y)
         check_labels(y, numeric)
         values, target = validate_data(
@@ -262,8 +262,9 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         weight = np.ones(len(values)) if given is None else given
         kept = weight > 0
         X = X if hasattr(X, "columns") else values
-        X = X if kept.all() else select_rows(X, kept)
-        return X, values[kept], target[kept], weight[kept]
+        if not kept.all():
+            X, sensitive = select_rows(X, kept), None if sensitive is None else select_rows(sensitive, kept)
+        return X, values[kept], target[kept], weight[kept], sensitive
 
 
 class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[misc]
@@ -271,7 +272,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[mi
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X (numbers, NaN allowed; frame or array) and labels of any kind."""
-        X, x, labels, weight = self._rows(X, y, sample_weight, numeric=False)
+        X, x, labels, weight, sensitive = self._rows(X, y, sample_weight, sensitive_features, numeric=False)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -280,7 +281,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[mi
         weight = weight / share[codes] * share.sum() / len(share)  # classes count equally
         k = len(self.classes_)
         target = codes[:, None].astype(float) if k == 2 else np.eye(k)[codes]
-        self.ensemble_ = self._fit(X, x, balanced_log_loss, target, weight, sensitive_features)
+        self.ensemble_ = self._fit(X, x, balanced_log_loss, target, weight, sensitive)
         self.__dict__.pop("offset_", None)  # the calibration of an earlier fit
         return self
 
@@ -334,12 +335,12 @@ class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignor
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X (numbers, NaN allowed; frame or array) and numeric targets."""
-        X, x, target, weight = self._rows(X, y, sample_weight, numeric=True)
+        X, x, target, weight, sensitive = self._rows(X, y, sample_weight, sensitive_features, numeric=True)
         target = target.astype(np.float64)
         mean = float(np.average(target, weights=weight))
         scale = float(np.sqrt(np.average((target - mean) ** 2, weights=weight))) or 1.0
         standard = ((target - mean) / scale)[:, None]
-        fitted = self._fit(X, x, squared_loss, standard, weight, sensitive_features)
+        fitted = self._fit(X, x, squared_loss, standard, weight, sensitive)
         self.ensemble_ = fitted.scaled(scale, mean)
         return self
 
@@ -413,7 +414,3 @@ def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-def _with(learner: Callable[..., FairMetric], sensitive: Any) -> Callable[[Any], FairMetric]:
-    return lambda X: learner(X, sensitive)

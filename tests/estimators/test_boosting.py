@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from evenhand import Box, FairMetric, SenSeIBoostingClassifier, SenSeIBoostingRegressor, audit, fair_metrics
 from evenhand.ensembles.line import usual_range
-from evenhand.estimators import BuDROClassifier
+from evenhand.estimators import BuDROClassifier, ClassifierMetric
 from evenhand.estimators.boosting import possible_people
 
 pytest.importorskip("lightgbm", reason="boosted trees are fitted by LightGBM")
@@ -78,6 +78,20 @@ def test_sensitive_features_need_not_be_columns():
     model = small(fair_metric=outside).fit(features, Y, sensitive_features=SEX)
     assert model.fair_metric_.directions.shape == (2, 1)
     assert abs(float(model.fair_metric_.directions[1, 0])) > 0.9  # hours give sex away
+
+
+@pytest.mark.parametrize("learner", [None, ClassifierMetric()])
+def test_sensitive_features_teach_without_a_function(learner):
+    """Rows whose weight is zero teach nothing."""
+    features = X[["skill", "hours"]]
+    taught = small(fair_metric=learner).fit(features, Y, sensitive_features=pd.DataFrame({"sex": SEX}))
+    wanted = fair_metrics.from_classifier(features, predict={"sex": SEX})
+    np.testing.assert_allclose(taught.fair_metric_.sigma, wanted.sigma, atol=1e-6)
+    weight, noise = np.r_[np.ones(N), np.zeros(N)], np.r_[SEX, 1 - SEX]
+    more = small(fair_metric=learner).fit(
+        pd.concat([features] * 2, ignore_index=True), np.r_[Y, Y], weight, sensitive_features=noise
+    )
+    np.testing.assert_allclose(more.fair_metric_.sigma, wanted.sigma, atol=1e-6)
 
 
 def test_columns_along_the_directions_are_avoided_numbers_by_the_price_of_a_step():

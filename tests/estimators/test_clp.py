@@ -108,3 +108,12 @@ def test_a_fold_whose_variations_were_not_split_is_told_what_to_give():
             cross_validate(model, x, y, cv=2, params={"variations": some}, error_score="raise")
         found = cross_validate(model, x, y, cv=2, params={"variations": flipped(x).values}, error_score="raise")
     assert len(found["test_score"]) == 2
+
+
+def test_variations_of_every_row_are_split_with_x():
+    x, y = biased(120)
+    both = [
+        cross_validate(make().set_params(steps=20), x, y, cv=3, params={"variations": given}, error_score="raise")
+        for given in (flipped(x), flipped(x).values)
+    ]
+    np.testing.assert_array_equal(both[0]["test_score"], both[1]["test_score"])
