@@ -9,8 +9,9 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from evenhand.counterfactuals.given_names import known_names
 from evenhand.counterfactuals.identities import identity_categories
-from evenhand.counterfactuals.names import known_names
+from evenhand.counterfactuals.insults import HEDGE, OF_IT, insulted, repeated
 from evenhand.counterfactuals.people import BE, DETERMINERS, identity_word, identity_words, listed_people, names_people
 from evenhand.counterfactuals.quoted import in_a_title, spoken_about
 from evenhand.counterfactuals.texts import word_list, words_of
@@ -29,21 +30,19 @@ _WHOLE = frozenset(["south", "north", "east", "west", "central", "latin", "nativ
 _WHO = (
     r"(?:i|them|us|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|man|woman|men|women|guy|girl|boy)"
 )
-_HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 _PREDICATE = re.compile(
-    rf"(?:\b{_WHO}\s*{BE}|\bim|\bur|\b(?:me|him|her|them|us|my|your|his|their)\s+being)\s+{_HEDGE}$", re.IGNORECASE
+    rf"(?:\b{_WHO}\s*{BE}|\bim|\bur|\b(?:me|him|her|them|us|my|your|his|their)\s+being)\s+{HEDGE}$", re.IGNORECASE
 )
 _ANIMAL = (
     r"(?:dog|cat|horse|pony|puppy|kitten|bird|parrot|penguin|rabbit|sheep|cow|goat|pig|donkey|monkey|lion|tiger|elephant|"
     r"bear|wolf|fox|duck|swan|fish|frog|snake|spider|animal)s?"
 )
 _OF_AN_ANIMAL = re.compile(
-    rf"\b{_ANIMAL}['’]?s?\s+{BE}\s+{_HEDGE}(?:\w+,\s+|\w+\s+and\s+)*(?:\w+ly\s+)?$", re.IGNORECASE
+    rf"\b{_ANIMAL}['’]?s?\s+{BE}\s+{HEDGE}(?:\w+,\s+|\w+\s+and\s+)*(?:\w+ly\s+)?$", re.IGNORECASE
 )
 _BECOMES = re.compile(r"\b(?:went|gone|goes|going|born|bec[ao]mes?|turned)\s+(?:[a-z]+ly\s+)?$", re.IGNORECASE)
 _ONE = re.compile(r"\b(?:an?|the|one|every|another|this|that)\s+(?:\w+\s+)?$", re.IGNORECASE)
-_SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{BE}\s+{_HEDGE}$", re.IGNORECASE)
-_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{BE}\s+(?:[a-z]+ly\s+)?{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
+_SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{BE}\s+{HEDGE}$", re.IGNORECASE)
 _PREDICATIVE = re.compile(  # Tom is very, you, make him
     rf"(?:\b{BE}|\b(?:i|you|u|y'?all|he|she|they|we|him|them|me|hes|shes|youre|your|turns?|sounds?|looks?|act(?:s|ing)?))"
     r"\s+(?:(?:not|so|too|very|really|also|both|all|just|only|still|now|being|either|totally|[a-z]+ly)\s+)*$",
@@ -93,33 +92,6 @@ _PERSONAL = re.compile(r"\b(?:you|us|u)\s+(?:all\s+)?$", re.IGNORECASE)
 _ENDS = re.compile(
     r"\s*(?:$|[.,;:!?)\"”’\n]|(?:and|or|but|because|who|that|when|while|if|in|on|as|like|too|yet|now|so|from)\b)", re.I
 )
-_INSULTED = re.compile(
-    rf"(?:\b(?:(?:you|u|ya|ur|it|wikipedia|site|page|article|everyone here)\s*{BE}?|(?:this|that)\s*{BE})\s+"
-    r"(?:(?:all|so|a|such|fucking|fuckin|really|just|very|too|big|fat|stupid|totally)\s+)*)$|"
-    r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so|too)\s+$",
-    re.IGNORECASE,
-)
-_SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
-    r"\b(?:this|these|those|your|ur|my|our|his|her|their)\s+(?:\w+\s+){0,2}?(\w+)\s+(?:is|was|are|were)\s+(?:(?:so|really|just|very|too|[a-z]+ly)\s+)*$",
-    re.IGNORECASE,
-)
-_THINGS = (
-    r"(?:blog|site|website|web|internet|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|"
-    r"thing|crap|wik\w*)s?"
-)
-_INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
-    re.compile(
-        rf"\b{_THINGS}\s+(?:{BE}\s+)?(?:(?:so+|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$",
-        re.IGNORECASE,
-    ),
-    re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
-)
-_INSULT_FOLLOWS = re.compile(
-    r"\s*(?:-\s*)?(?:(?:ass|arse|fags?|homos?|lord|wad|tard|prick|cunt|shit|retards?)\b|faggot|"
-    r"as\s+(?:hell|fuck|shit|you|ur?)\b)",
-    re.IGNORECASE,
-)
-SHOUT = 120  # characters on either side that are looked at for repetition
 _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|listen(?:s|ed|ing)?(?: to)?|"
@@ -129,12 +101,6 @@ _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"(?:[A-Z]\w+,?\s+(?:and\s+|or\s+|to\s+|into\s+)?){0,4}$|"
     r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
     r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"
-)
-_SLURRED = frozenset(["gay", "gays", "queer", "queers", "homosexual", "lesbian", "retarded"])
-_SEEN = re.compile(  # Are you blind? Maybe you're just blind
-    r"(?:\b(?:are|r)\s+(?:you|u|ya)\s+(?:\w+\s+)?|"
-    r"\b(?:(?:you|u|ya)(?:\s*['’]?re|\s+r|\s+must\s+be)?|your|ur)\s+(?:just|simply|either|all|that)\s+)$",
-    re.IGNORECASE,
 )
 _OLD_MAN = re.compile(r"\b(?:my|your|his|her|our|their)\s+$", re.IGNORECASE)  # a father, a husband, a wife
 _OLD_MEN = r"\s+(?:man|lady|woman|folks|girl|boy)\b"
@@ -182,7 +148,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         or (re.search(r"[+&=]\s?$", before) and re.match(r"\s?[+&]", after))
     ):
         return "address"
-    if _shouted(text, start, end):
+    if repeated(text, start, end):
         return "repeated"
     if in_a_title(before, said, after) or (plural and said == "Blacks" and re.search(r"\b(?:the|The) All $", before)):
         return "name"  # of a song, of a rugby team
@@ -200,9 +166,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "idiom"
     if token == "old" and (_OLD_FRIENDS.match(after) or re.search(r"\b(?:dear|good)\s+$", before, re.IGNORECASE)):
         return "idiom"  # friends of long standing
-    if token in ("blind", "deaf") and not insults and _SEEN.search(before) and re.match(r"\s*(?:$|[?!.]|or\b)", after):
-        return "insult"
-    if not insults and said.lower() in _SLURRED and _insult(before, after, plural):
+    if not insults and insulted(before, said, after, plural=plural):
         return "insult"
     if not plural and _OF_AN_ANIMAL.search(before):
         return "no person"
@@ -221,19 +185,6 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     if token in VAGUE and not noun and not _about_somebody(before, after, token):
         return "" if token in ("male", "female") and _stands_alone(before, after) else "no person"
     return ""
-
-
-def _shouted(text: str, start: int, end: int) -> bool:
-    """A few words over and over, "is gay is gay is gay": nobody is spoken of."""
-    said = re.escape(text[start:end])
-    if re.match(rf"\W*\b{said}\W+{said}\b", text[end:], re.I) or re.search(
-        rf"\b{said}\W+{said}\W*$", text[:start], re.I
-    ):
-        return True
-    if re.match(rf"\W*\b{said}\b", text[end:], re.I) and re.search(rf"\b{said}\W*$", text[:start], re.I):
-        return True
-    words = re.findall(r"\w+", text[max(0, start - SHOUT) : end + SHOUT].lower())
-    return words.count(text[start:end].lower()) >= 4 and 3 * len(set(words)) < len(words)
 
 
 def _stands_alone(before: str, after: str) -> bool:
@@ -281,7 +232,7 @@ def _names_thing(before: str, said: str, after: str, token: str, plural: bool) -
     """Indian restaurant, Buddhist temples, gay bars, "it's Mexican": what something is like, not who somebody is."""
     if plural or token not in _category("origin") | _category("religion") | _category("orientation"):
         return False
-    if _OF_IT.search(before) and _ENDS.match(after) and token not in _category("orientation"):
+    if OF_IT.search(before) and _ENDS.match(after) and token not in _category("orientation"):
         return True
     shared = _SHARED.match(after)
     rest = after if shared is None else after[shared.end() :]
@@ -357,27 +308,6 @@ def _language(before: str, after: str) -> bool:
         r"\s+(?:\(|(?:at|every|for|with|well|fluently|from|to|into|very|quite|badly)\b)", after
     )
     return _SPOKEN.search(before) is not None and ends is not None
-
-
-def _insult(before: str, after: str, plural: bool) -> bool:
-    """The word is the insult itself: "you are so gay", "gay ass"; not "you are gay people"."""
-    if _INSULT_FOLLOWS.match(after):
-        return True
-    follows = _WORD.match(after)
-    described = follows is not None and names_people(follows[1])
-    if plural or described:
-        return False
-    if _OF_IT.search(before):
-        return True
-    said, follows_thing = _INSULTED_THING[0].search(before), _INSULTED_THING[1].match(after)
-    if said is not None and (not said[0].lower().startswith("how") or follows_thing is not None):
-        return True
-    if follows_thing is not None and re.search(r"\b(?:some|this|that|your|ur|stupid)\s+$", before, re.IGNORECASE):
-        return True
-    thing = _SAID_OF.search(before)
-    return _INSULTED.search(before) is not None or (
-        thing is not None and not names_people(thing[1]) and thing[1].lower() not in words_of("not_after_possessive")
-    )
 
 
 def _part_of_a_name(before: str, said: str, after: str) -> bool:

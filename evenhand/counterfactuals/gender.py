@@ -10,15 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from evenhand.counterfactuals.capitals import as_usual
-from evenhand.counterfactuals.names import (
-    namesake,
-    other_names,
-    other_word,
-    part_of_a_place,
-    second_name,
-    subject_name,
-)
+from evenhand.counterfactuals.given_names import other_names
+from evenhand.counterfactuals.names import namesake, other_word, second_name, subject_name
 from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
+from evenhand.counterfactuals.places import part_of_a_place
 from evenhand.counterfactuals.possessives import owned_follows
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
 from evenhand.counterfactuals.texts import as_texts, cleaned, foreign, like_case, with_article

@@ -9,7 +9,7 @@ import re
 from functools import cache
 
 from evenhand.counterfactuals.antecedents import another
-from evenhand.counterfactuals.names import known_names
+from evenhand.counterfactuals.given_names import known_names
 from evenhand.counterfactuals.texts import word_list
 
 __all__ = ["describes_subject", "gendered_nouns", "left_noun", "other_people"]
