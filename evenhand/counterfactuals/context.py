@@ -9,7 +9,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from evenhand.counterfactuals.given_names import known_names
+from evenhand.counterfactuals.given_names import all_known_names
 from evenhand.counterfactuals.identities import identity_categories
 from evenhand.counterfactuals.insults import HEDGE, OF_IT, insulted, repeated
 from evenhand.counterfactuals.people import BE, DETERMINERS, identity_word, identity_words, listed_people, names_people
@@ -353,8 +353,7 @@ def _common(word: str) -> bool:
 
 
 def _given_name(word: str) -> bool:
-    male, female = known_names()
-    return word in male or word in female
+    return word in all_known_names()
 
 
 def _about_somebody(before: str, after: str, token: str) -> bool:

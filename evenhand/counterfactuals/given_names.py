@@ -10,7 +10,7 @@ from functools import cache
 from evenhand.counterfactuals.capitals import as_usual
 from evenhand.counterfactuals.texts import as_texts, word_list
 
-__all__ = ["known_names", "names_in", "other_names", "vague_name"]
+__all__ = ["all_known_names", "known_names", "names_in", "other_names", "vague_name"]
 
 _SEXES = ("male", "female")
 
@@ -31,7 +31,8 @@ def names_in(
     listed = as_texts(texts)
     if genders is None:
         male, female = (sure | vague for sure, vague in zip(known_names(), _vague_names()))
-        read = (as_usual(text, male | female) for text in listed)
+        every = male | female
+        read = (as_usual(text, every) for text in listed)
         words = {word for text in read for word in re.findall(r"[^\W\d_]+", text)}
         return sorted(words & male), sorted(words & female)
     sexes = list(genders)
@@ -58,6 +59,13 @@ def names_in(
 def known_names() -> tuple[frozenset[str], frozenset[str]]:
     """The common given names of the list that are no other words, male and female."""
     return _by_sex("given_names")
+
+
+@cache
+def all_known_names() -> frozenset[str]:
+    """Those of both genders."""
+    male, female = known_names()
+    return male | female
 
 
 def _vague_names() -> tuple[frozenset[str], frozenset[str]]:

@@ -7,7 +7,8 @@ import re
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.given_names import vague_name
 from evenhand.counterfactuals.people import names_people
-from evenhand.counterfactuals.places import STARTS, part_of_a_place, surname_follows
+from evenhand.counterfactuals.places import ENDED, STARTS, part_of_a_place, surname_follows
+from evenhand.counterfactuals.texts import words_of
 
 __all__ = ["namesake", "other_word", "second_name", "subject_name"]
 
@@ -15,6 +16,7 @@ _OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before th
     r"(?:^\s*|[.!?]\s+|\n\s*)(?:Born|Raised|Educated|Trained|After|Before|Since|As|In|At|During|Originally|Now|Today|Until|While|"
     r"When|Although|Previously|Formerly|Currently|Based)\b(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+$"
 )
+_OPENS = re.compile(rf"{ENDED}((?:[\w\[\]’'-]+,?\s+){{1,7}})$")
 _ACTS = re.compile(r"(?:['’]s)?,?\s+(?:(?:[A-Z]\.\s+)?[A-ZÀ-Þ]\w|(?:is|was|has|had)\b|[a-z]{2,}(?:s|ed)\b)")
 _NO_NAME = re.compile(  # "Mark your calendar", "Grace period", "Jack of all trades", "Will you come"
     r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b|"
@@ -26,9 +28,14 @@ _COUPLE = re.compile(
 _BESIDE = re.compile(  # "a work by the young painter "
     r"\b(?:by|with|from|against|for|to\s+(?:the|an?)|of|than|like|between|including)\s+(?:[\w\[\]’'-]+\s+){1,5}(?:,\s+)?$"
 )
+_DONE_TO = re.compile(  # "praised Hughes after "
+    r"\b(?:ask|prais|select|assist|sign|thank|hir|replac|defeat|interview|accus|succeed|appoint|nam|criticiz|criticis|prais|"
+    r"persuad|advis|invit|recruit|promot|tell|told|beat|met|gave|taught|chose)(?:e?d)?\s+[A-ZÀ-Þ][\w’'-]+\s+(?!['’]s)"
+)
 _CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an average "
     r"(?:(?:\b(?:my|his|her|their|our|the)|[\w.]\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
-    r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|husband|wife|dog|"
+    r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|grandson|granddaughter|husband|wife|"
+    r"widow|girlfriend|boyfriend|fiancée?|stepfather|stepmother|stepson|stepdaughter|half-brother|half-sister|dog|"
     r"cat)\s?,?\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
     re.IGNORECASE,
 )
@@ -50,11 +57,14 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
         name = match.group()
         before = text[max(0, match.start() - 90) : match.start()]
         opens = STARTS.search(before) or _OPENING.search(before)
-        if opens is None or part_of_a_place(text, match.start(), match.end()):
+        described = not opens and _described(before)
+        if not (opens or described) or part_of_a_place(text, match.start(), match.end()):
             continue
         own, other = (he, she) if name in male else (she, he)
         if vague_name(name) and (own == 0 or not _ACTS.match(text, match.end())):
             continue  # "May she rest", "Frank talk"
+        if described and not _speaks_of(text, match, MALE if name in male else FEMALE):
+            continue
         if other_word(text, match.start(), match.end()) or _is_surname(text, name, pattern):
             continue  # "Georgia is a state"; "Gordon was the son of David Gordon"
         if own == 0 and _COUPLE.match(text, match.end()):
@@ -63,6 +73,23 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
             return None  # the text is about somebody else
         return _later(text, match, pattern, male) or name
     return _only_name(text, pattern, male)
+
+
+def _described(before: str) -> bool:
+    """Whether a sentence begins with what somebody is: "Poet and translator ", "The former police officer "."""
+    words = [] if (said := _OPENS.search(before)) is None else re.findall(r"[\w\[\]’'-]+", said[1])
+    if not words or not (words[-1].startswith("[") or names_people(words[-1])):
+        return False
+    others = {word.lower() for word in words} - {"and", "the", "a", "an"}
+    return others.isdisjoint(words_of("not_after_possessive") | words_of("verbs"))
+
+
+def _speaks_of(text: str, match: re.Match[str], own: re.Pattern[str]) -> bool:
+    """Whether a surname follows, and then a pronoun that nobody else has come before."""
+    said = own.search(text, match.end())
+    return (
+        said is not None and surname_follows(text[match.end() :]) and not _beside("", text[match.end() : said.start()])
+    )
 
 
 def _is_surname(text: str, name: str, pattern: re.Pattern[str]) -> bool:
@@ -143,8 +170,10 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
 
 def _beside(before: str, between: str) -> bool:
     """Whether the pronoun after `between` may be somebody else's than the name's: "a work by the painter Max Ernst, and
-    ... his", "... Max Ernst, though the critic hid his", "... Max Ernst, Napoleon and his"."""
+    ... his", "... praised Hughes after his", "Max Ernst, though the critic hid his", "Max Ernst, Napoleon and his"."""
     if _BESIDE.search(before) and len(between) > 30:
+        return True
+    if _DONE_TO.search(between) and re.search(r"[.!?]\s", between) is None:
         return True
     if re.search(r"[,;]\s+[A-ZÀ-Þ]\w+\s+and\s+$", between):
         return True
@@ -152,10 +181,10 @@ def _beside(before: str, between: str) -> bool:
     return any(word.startswith("[") or names_people(word) for words in said for word in words)  # [occupation]: masked
 
 
-def second_name(text: str, match: re.Match[str], subject: str, male: frozenset[str]) -> bool:
+def second_name(text: str, match: re.Match[str], subject: str, of_a_man: bool, male: frozenset[str]) -> bool:
     """Whether the name is the subject's second one: Maria in Anna Maria Lindqvist."""
     leading = re.search(rf"(?<!\w){re.escape(subject)} $", text[max(0, match.start() - 40) : match.start()])
-    same = (match.group() in male) == (subject in male)
+    same = (match.group() in male) == of_a_man
     return leading is not None and same and surname_follows(text[match.end() : match.end() + 60])
 
 

@@ -5,33 +5,51 @@ from __future__ import annotations
 import re
 
 from evenhand.counterfactuals.given_names import known_names
+from evenhand.counterfactuals.people import listed_people
 from evenhand.counterfactuals.texts import words_of
 
-__all__ = ["STARTS", "part_of_a_place", "surname_follows"]
+__all__ = ["ENDED", "ROLES", "STARTS", "TITLE", "part_of_a_place", "surname_follows"]
 
-_ROLES = (
+ROLES = (
     r"(?:Dr|Prof|Professor|Doctor|Rev|Reverend|Pastor|Rabbi|Imam|Bishop|Nurse|Coach|Chef|Officer|Detective|Sergeant|Captain|Judge|"
     r"Justice|Senator|Sen|Governor|Gov|Mayor|Councillor|Congressman|Congresswoman|Representative|Rep|President|Principal|Dean|"
-    r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral)"
+    r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral|Sgt|Capt|Lt|Col|Cpl|Councilman|Councilwoman|Alderman|"
+    r"Abbot|Cantor|Deacon|Elder|Superintendent|Commissioner|Father|Mother|Attorney|Guru|Sheikh)"
 )
 _LEARNED = "|Dr|Prof|Professor|Judge|Justice|Senator|Congressman|Lieutenant|Sergeant|Colonel"  # a surname: Dr. Roy
-_TITLE = rf"(?:(?:{_ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
-_WHEN = r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So)\s+)?"
-_ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
+TITLE = rf"(?:(?:{ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
+_WHEN = (
+    r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So|These\s+days|"
+    r"The\s+late)\s+)?"
+)
+ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
 STARTS = re.compile(
-    rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. )[\"“‘(]?"
-    rf"{_WHEN}{_TITLE}{{0,2}}$"
+    rf"{ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. )[\"“‘(]?"
+    rf"{_WHEN}{TITLE}{{0,2}}$"
+)
+_RULER = re.compile(r"\s+(?:II|III|IV|VI{0,3}|IX|XI{0,3}|XI?V|XVI{0,3}|I(?=,|\s+of\b))(?![\w.])")  # Henry VIII
+_SHOP = (  # the owner of Tiffany's, dinner at Maria's; a friend of Maria's
+    re.compile(
+        r"\b(?:at|to|near|opened|owns|runs|founded|joined|called|named|(?:owner|founder|manager|chef|director|regular)s?\s+(?:of|at))\s+$"
+    ),
+    re.compile(r"['’]s\s*(?:[,.;:()!?]|$|(?:and|where|which|since|for|until|in|on)\b)"),
+    re.compile(r"['’]s\s+(?:is|was|has|opened|closed|serves)\b"),  # Maria's is the best place
+)
+_IS = re.compile(
+    r"(?:\s+[A-ZÀ-Þ][\w’'-]*){0,2}\s+(?:is|was|are)\s+(?:an?|the|one\s+of\s+(?:the|his|her))\s+((?:[\w’'-]+\s+){0,5}?[\w’'-]+)"
+    r"(?=\s?[.,;]|\s+(?:by|of|from|that|which|released|written|directed|starring|published|made|to|about|in|at|on|for)\b)"
 )
 _REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z][\w.]*\w))")
 _SURNAMES = frozenset(
     ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
+    + ["washington", "mason", "hopkins", "springs", "hills"]
 )
 
 
 def part_of_a_place(text: str, start: int, end: int) -> bool:
     """Whether the name is part of the name of a place, an organisation, a saint or another name: San Diego, Johns
     Hopkins, Elton John, Mr Thomas, Anna-Maria."""
-    before, after = text[max(0, start - 40) : start], text[end : end + 60]
+    before, after = text[max(0, start - 40) : start], text[end : end + 80]
     if re.search(r"[\w’'][-‐‑]$|\b[A-ZÀ-Þ]\w*\s[-‐‑]\s$|\b[A-ZÀ-Þ]['’]$", before) or re.match(
         r"[-‐‑]\w|\s[-‐‑]\s[A-ZÀ-Þ]", after
     ):
@@ -40,18 +58,22 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         return True  # a work, or what somebody says: the song "Natalie"
     if re.search(r"\b[A-ZÀ-Þ][\w’'-]+\s+(?:[A-Z]\.\s+)+$", before) and not surname_follows(after):
         return True  # Jerome K. Jerome
+    if _RULER.match(after) or _SHOP[2].match(after) or (_SHOP[0].search(before) and _SHOP[1].match(after)):
+        return True
+    if _is_a_work(after):
+        return True
     leading = re.search(r"([\w’'.]+)\s+$", before)
-    if leading is not None:
+    if leading is not None and re.search(r"['’](?:m|re|ve|ll|d)$", leading[1]) is None:  # I'm Beth
         word = leading[1]
         of_a_town = word not in ("to", "of", "from") or text[start:end] in words_of("names_and_towns")
         if (word.lower() in words_of("before_places") and of_a_town) or (
-            re.fullmatch(rf"(?:Mr|Mrs|Ms|Miss{_LEARNED if text[start:end] in known_names()[0] else ''})\.?", word)
+            re.fullmatch(rf"(?:Mr|Mrs|Ms{_LEARNED if text[start:end] in known_names()[0] else ''})\.?", word)
             and not surname_follows(after)
         ):
             return True
-        titled = re.fullmatch(rf"(?:{_ROLES}|Mr|Mrs|Ms|Miss)\.?", word)
+        titled = re.fullmatch(TITLE, f"{word} ") or listed_people(word)
         begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\w’'.]+\s+$", before)
-        if word[:1].isupper() and titled is None and begins is None and not word.endswith((".", "!", "?", ":")):
+        if word[:1].isupper() and not titled and begins is None and not word.endswith((".", "!", "?", ":")):
             return True  # a surname, or a second name
     region = _REGION.match(after)
     if region is not None and (region[1] is None or region[1] in words_of("regions")):
@@ -68,6 +90,16 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     if len(capital) == 1 and capital[0] in _SURNAMES and STARTS.search(before):
         return False  # Susan Park is a nurse
     return any(word in words_of("after_places") for word in capital)
+
+
+def _is_a_work(after: str) -> bool:
+    """ " Caymmi is the debut album by", " Yum is one of the easiest soups": what bears the name is no person."""
+    said = _IS.match(after)
+    if said is None:
+        return False
+    words = re.findall(r"[\w’'-]+", said[1])
+    last = words[-1].lower()
+    return not {last, last.removesuffix("s")}.isdisjoint(words_of("works"))
 
 
 def surname_follows(after: str) -> bool:

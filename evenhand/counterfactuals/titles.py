@@ -50,7 +50,7 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
         return "a work"
     if _STARTS.search(before[-8:]):
         return ""
-    own = surname is not None and _own(text, surname[1], subject)
+    own = surname is not None and (_own(text, surname[1], subject) or surname[1] == subject)
     if not own and (_PLAYED.search(_sentence(before)) or re.search(r"[“\"‘*_][^”\"’*_.!?]*$", before[-30:])):
         return "a work"
     if not own and (_acts_before(_sentence(before), subject) or _BESIDE.search(_sentence(before))):

@@ -261,3 +261,28 @@ def test_both_versions_are_read_alike(text):
 
 def test_capitals_are_words_not_letters():
     assert GenderSwap(nouns=True).swap("SHE IS A WOMAN") == "HE IS A MAN"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Lady Anna Lee paints; she sings.", "Lord John Lee paints; he sings."),
+        (
+            "John Lee sings. Now famous, Sir John keeps his cows.",
+            "Anna Lee sings. Now famous, Dame Anna keeps her cows.",
+        ),
+        ("Father John bakes his bread.", "Mother Anna bakes her bread."),
+        ("His father John bakes.", "Her father John bakes."),
+        ("Anna Lee, known as Miss Anna, reads her book.", "John Lee, known as Mr John, reads his book."),
+    ],
+)
+def test_honours_before_the_name(text, expected):
+    swap = GenderSwap(nouns=True, names=(["John"], ["Anna"]))
+    assert swap.swap(text) == expected
+
+
+def test_many_names_are_one_tree():
+    swap = GenderSwap(names=(["Jon", "Jonathan", "Jo-Jo"], ["Ann", "Anna", "Annabel"]))
+    assert {m.group() for m in swap._name.finditer("Ann Anna Annabel Annab Jon Jonathan Jona Jo-Jo")} == {
+        "Ann", "Anna", "Annabel", "Jon", "Jonathan", "Jo-Jo"
+    }  # fmt: skip

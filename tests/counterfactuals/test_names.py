@@ -33,6 +33,10 @@ from evenhand.counterfactuals.names import subject_name
         ("They chose F. John Lee, and he hid his notes.", None),
         ("Then Nick Culver (John Lee) hid his notes.", None),
         ("It was the old singer John Lee who hid his notes.", "John"),
+        ("Poet and translator John Lee met Anna Ray. He won.", "John"),
+        ("The late John Lee was tall. He won.", "John"),
+        ("Yesterday the poet John Lee praised Hughes after his first goal.", None),  # whose goal?
+        ("They went to see Eve's granddaughter, Anna Lee, at her home.", None),
         ("", None),
     ],
 )

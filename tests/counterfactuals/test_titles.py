@@ -25,6 +25,7 @@ from evenhand.counterfactuals.texts import word_list
         ("Then Ebenezer's clerk Mr. Leech hid his pen.", "Then Ebenezer's clerk Mr. Leech hid her pen."),
         ("In his speech, Mr. Lang laughed.", "In her speech, Ms. Lang laughed."),
         ("I miss her.", "I miss him."),
+        ("Mr. Coffee sold more pots than she did.", "Mr. Coffee sold more pots than he did."),
     ],
 )
 def test_titles(text, swapped):

@@ -1,0 +1,34 @@
+"""Short forms and nicknames: what the person a text is about is called besides the given name."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from evenhand.counterfactuals.texts import word_list
+
+__all__ = ["called_too"]
+
+_NICKNAME = r"\s+(?:[A-ZÀ-Þ]\.\s+)?[\"“‘'(]\s?([A-ZÀ-Þ][a-zà-ÿ]+)\s?[\"”’')]"
+
+
+def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]:
+    """What else the text calls the subject: a short form of the given name, or a nickname after it that is a name.
+
+    names: the given names of the subject's gender.
+
+    >>> sorted(called_too('Edward "Teddy" Lee met Ned. Ed left.', "Edward", frozenset(["Teddy"])))
+    ['Ed', 'Ned', 'Teddy']
+    """
+    short = _short_forms().get(subject, frozenset())
+    found = {word for word in re.findall(r"(?<![\w-])[A-ZÀ-Þ][a-zà-ÿ]+(?![\w-])", text) if word in short}
+    nickname = re.search(rf"(?<!\w){re.escape(subject)}{_NICKNAME}", text)
+    if nickname is not None and (nickname[1] in names or nickname[1] in short):
+        found.add(nickname[1])
+    return frozenset(found - {subject})
+
+
+@cache
+def _short_forms() -> dict[str, frozenset[str]]:
+    lines = map(str.split, word_list("short_names"))
+    return {name: frozenset(short) for name, *short in lines}
