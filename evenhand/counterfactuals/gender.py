@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.capitals import as_usual
 from evenhand.counterfactuals.given_names import other_names
 from evenhand.counterfactuals.names import namesake, other_word, second_name, subject_name
@@ -176,9 +177,10 @@ class GenderSwap:
         subject, male, called = self._subject(text)
         others = other_people(text, subject) - called if self._nouns else frozenset[str]()
         both = [m.span() for m in _BOTH.finditer(text)]
+        anybody = bool(both) and not any(said.search(_BOTH.sub("", text)) for said in (MALE, FEMALE))
         found = []
         for m in self._pattern.finditer(text):
-            of_both = any(start <= m.start() < end for start, end in both)
+            of_both = any(start <= m.start() < end for start, end in both) or (anybody and m[0].lower() in self._nouns)
             honour = (
                 subject is not None and m[0][0].isupper() and m[0].lower() in _HONOURS and _before(text, m, subject)
             )

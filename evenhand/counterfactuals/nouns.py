@@ -66,7 +66,7 @@ _TITLED_SO = re.compile(  # "Her sleuth, Mrs. Tuttle, is a "
     r"(?:also\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,3}$"
 )
 _SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
-    r"\b(?:of|by|with|to|from|for|met|than|like|has|have|had|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
+    r"\babout\s+(?:an?|the)\s+(?:[\w-]+\s+){0,2}$|\b(?:of|by|with|to|from|for|met|than|like|has|have|had|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
     r"(?:[\w-]+\s+){0,2}$|\b(?:(?:an)?other|a\s+second|a\s+third)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
     r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
@@ -135,9 +135,9 @@ def _men() -> frozenset[str]:
 
 
 def other_people(text: str, subject: str | None) -> frozenset[str]:
-    """The given names in the text that are not the subject's, places left aside ("in Charlotte")."""
+    """The given names in the text that are not the subject's; places and names at birth left aside ("in Charlotte")."""
     names = all_known_names()
-    said = re.finditer(r"(?<!\w)(?:(in|at|near)\s+)?([A-ZÀ-Þ][\w’]*)", text)
+    said = re.finditer(r"(?<!\w)(?:(in|at|near|\((?:born|née|formerly))\s+)?([A-ZÀ-Þ][\w’]*)", text)
     return frozenset(m[2] for m in said if m[1] is None and m[2] in names and m[2] != subject)
 
 
@@ -176,8 +176,8 @@ def left_noun(
     if _QUOTED[0].search(before) and _QUOTED[1].match(after):
         return "quoted"
     own = subject is not None and re.match(rf" {re.escape(subject)}\b", after) is not None  # actress Laura Lee
-    if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after) and not (own and word not in _PARTNERS | _RELATIVES):
-        return "name"
+    if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after):
+        return "" if own and word not in _PARTNERS | _RELATIVES else "name"
     if _idiom(word, before, after):
         return "idiom"
     other = gendered_nouns()[word]
@@ -210,8 +210,12 @@ def left_noun(
         return "somebody else"
     if word in _PARTNERS and _NAME_BEFORE.search(before):
         return "somebody else"
-    if word in _PARTNERS and re.search(r"\byour\s+(?:\w+\s+)?$", before, re.IGNORECASE):
-        return "somebody else"  # of whoever is addressed
+    if word in _PARTNERS and re.search(
+        rf"\byour\s+(?:\w+\s+)?$|\b(?:{_FAMILY})['’]?\s?['’]?s\s+(?:\w+\s+)?$", before, re.I
+    ):
+        return "somebody else"  # of whoever is addressed, of a relative: her sister's husband
+    if re.search(r"\b(?:trans|transgender)\s+$", before, re.IGNORECASE):
+        return "somebody else"  # unless it has been said of the subject
     if (
         word in _PARTNERS
         and re.search(r"\b(?:my|our)\s+(?:\w+\s+)?$", before, re.IGNORECASE)

@@ -32,6 +32,9 @@ _BESIDE = re.compile(
 )
 
 
+_SAYS_MORE = re.compile(r"\b(?:he|him|his|she|hers?)\b", re.IGNORECASE)
+
+
 def left_title(text: str, match: re.Match[str], subject: str | None, male: bool | None) -> str:
     """Why a title stays as it is; "" where it is that of the person the text is about.
 
@@ -55,6 +58,12 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
         return "a work"
     if not own and (_acts_before(_sentence(before), subject) or _BESIDE.search(_sentence(before))):
         return "somebody else"
+    if (
+        not own
+        and re.search(r"\b(?:his|her)\b.*\bthat\s+$", _sentence(before))
+        and not _SAYS_MORE.search(text, match.end())
+    ):
+        return "somebody else"  # informs his servant that Mr. Hyde will come
     return "somebody else" if _of_another(text, match, male) else ""
 
 

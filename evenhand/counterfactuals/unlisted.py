@@ -23,6 +23,50 @@ _IS = re.compile(  # "(born 1950), MD, is one of the youngest "
     r"(?:an?|the|our|one\s+of)\s+([^.;:!?]{3,90})"
 )
 _ACTS = r"(?:['’]s\s|\s+(?:and|is|was|has|had|also|now|[a-z]{2,}(?:s|ed))\b)"
+_NO_NAMES = frozenset(
+    [
+        "madame",
+        "madam",
+        "monsieur",
+        "mademoiselle",
+        "señor",
+        "señora",
+        "signor",
+        "signora",
+        "herr",
+        "frau",
+        "master",
+        "saint",
+    ]
+    + [
+        "uncle",
+        "aunt",
+        "duke",
+        "duchess",
+        "count",
+        "countess",
+        "baron",
+        "baroness",
+        "emperor",
+        "empress",
+        "sultan",
+        "pope",
+    ]
+    + [
+        "agent",
+        "private",
+        "super",
+        "big",
+        "little",
+        "young",
+        "old",
+        "team",
+        "project",
+        "operation",
+        "hurricane",
+        "planet",
+    ]
+)
 _CALENDAR = frozenset(
     ["january", "february", "march", "april", "june", "july", "august", "september", "october", "november", "december"]
     + ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -53,7 +97,7 @@ def _may_be_given(word: str) -> bool:
     other = words_of("not_after_possessive") | words_of("verbs") | words_of("before_places") | words_of("after_places")
     return not (
         lowered in other
-        or lowered in _CALENDAR
+        or lowered in _CALENDAR | _NO_NAMES
         or word in words_of("regions")
         or names_people(word)
         or identity_word(word)

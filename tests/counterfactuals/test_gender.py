@@ -281,6 +281,12 @@ def test_honours_before_the_name(text, expected):
     assert swap.swap(text) == expected
 
 
+def test_nouns_for_anybody_stay():
+    swap = GenderSwap(nouns=True)
+    assert swap.swap("The landlord shall call before he or she enters.") is None
+    assert swap.swap("The landlord calls before he enters.") == "The landlady calls before she enters."
+
+
 def test_many_names_are_one_tree():
     swap = GenderSwap(names=(["Jon", "Jonathan", "Jo-Jo"], ["Ann", "Anna", "Annabel"]))
     assert {m.group() for m in swap._name.finditer("Ann Anna Annabel Annab Jon Jonathan Jona Jo-Jo")} == {

@@ -52,6 +52,9 @@ def reason(text, noun, subject=None):
         ('the "angry man" card', "man", "quoted"),
         ("cowboy boots", "cowboy", "idiom"),
         ("the vet took his bag from the girl", "girl", "somebody else"),
+        ("she met her sister's husband there", "husband", "somebody else"),
+        ("it is unlike being a trans woman", "woman", "somebody else"),
+        ("his film about the last policeman won", "policeman", "somebody else"),
         ("ask your wife about it", "wife", "somebody else"),
         ("my girlfriend's uncle says that he knows", "girlfriend", "somebody else"),
         ("Her hero, Mrs. Pym, is a widow who bakes", "widow", "somebody else"),
@@ -81,6 +84,7 @@ def test_why_a_noun_stays(text, noun, why):
         ("in Susan, the actress left", "actress"),  # a place, not a person
         ("met by Peter, the actress left", "actress"),  # cannot be said of Peter
         ("He told my wife that she won", "wife"),
+        ("She is a trans woman from Ohio", "woman"),
         ("The son of Danish farmers, he sings", "son"),
         ("an ex-policeman lost his hat", "policeman"),
         ("the 45-year-old man lost his hat", "man"),
@@ -130,5 +134,6 @@ def test_titles_of_an_office_before_the_subjects_surname():
 
 
 def test_a_noun_before_the_subjects_name():
-    assert reason("Actress Susan Lee won", "actress", subject="Susan") == ""
+    assert reason("Actress Susan Lee won against Anna", "actress", subject="Susan") == ""
+    assert reason("Trixie Lee (born Susan Ray) is a singer, hostess and cook", "hostess", subject="Trixie") == ""
     assert reason("Actress Susan Lee won", "actress", subject="Anna") == "name"

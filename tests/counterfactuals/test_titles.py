@@ -25,6 +25,8 @@ from evenhand.counterfactuals.texts import word_list
         ("Then Ebenezer's clerk Mr. Leech hid his pen.", "Then Ebenezer's clerk Mr. Leech hid her pen."),
         ("In his speech, Mr. Lang laughed.", "In her speech, Ms. Lang laughed."),
         ("I miss her.", "I miss him."),
+        ("The cook tells his maid that Mr. Ray left.", "The cook tells her maid that Mr. Ray left."),
+        ("The cook tells his maid that Mr. Ray left his hat.", "The cook tells her maid that Ms. Ray left her hat."),
         ("Mr. Coffee sold more pots than she did.", "Mr. Coffee sold more pots than he did."),
     ],
 )

@@ -21,6 +21,7 @@ from evenhand.counterfactuals.unlisted import unlisted_subject
         ("Hudson River Park is a home to runners; she ran.", None),
         ("Filmmaker Luis Rhodes is a cook. He sings.", None),  # a role, and a name that is known
         ("Susan Rhodes is a nurse. She sings.", None),  # known
+        ("Madame Rhodes is a nurse. She sings.", None),
         ("Monday Rhodes is a nurse. She sings.", None),
         ("She met Zorabel Rhodes.", None),
     ],
