@@ -103,6 +103,7 @@ _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"
 )
 _OLD_MAN = re.compile(r"\b(?:my|your|his|her|our|their)\s+$", re.IGNORECASE)  # a father, a husband, a wife
+_ADDRESSED = re.compile(r"\s+(?:man|chap|boy|fellow|bean|sport|girl)\s*(?:[.,!?\"”]|$)", re.IGNORECASE)
 _OLD_MEN = r"\s+(?:man|lady|woman|folks|girl|boy)\b"
 _WORD = re.compile(r"\s{0,2}[\"“'‘(]?([^\W\d_][\w’']*)")
 
@@ -156,6 +157,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "name"  # an Indians player
     if said == "Indians" and re.search(r"[^.!?:\s]\s+(?!The\b)[A-Z]\w+\s$", before):
         return "name"  # of a team or a nation: the Plains Indians
+    if plural and said[:1].isupper() and not said.isupper() and _group(before):
+        return "name"  # of a group: Real Torah Jews
     if said == "Christian" and re.search(r"\bmarried\s$", before) and _RELATED.match(after):
         return "name"
     if token in ("old", "older", "younger") and re.search(
@@ -166,6 +169,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "idiom"
     if token == "old" and (_OLD_FRIENDS.match(after) or re.search(r"\b(?:dear|good)\s+$", before, re.IGNORECASE)):
         return "idiom"  # friends of long standing
+    if token == "old" and re.search(r",\s*$", before) and _ADDRESSED.match(after):
+        return "idiom"  # Cheers, old man.
     if not insults and insulted(before, said, after, plural=plural):
         return "insult"
     if not plural and _OF_AN_ANIMAL.search(before):
@@ -187,11 +192,24 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     return ""
 
 
+def _group(before: str) -> bool:
+    """Two words with a capital before it, within a sentence, that are neither common nor an identity."""
+    found = re.search(r"[^.!?:;\n\s\"]\s+([A-Z][a-z]+)\s([A-Z][a-z]+)\s$", before)
+    return found is not None and not any(
+        _common(word) or identity_word(word) or _another_identity(word) or listed_people(word)
+        for word in found.groups()
+    )
+
+
 def _stands_alone(before: str, after: str) -> bool:
     """Somebody: "a white male.", "the female who"; not "a female name"."""
     like = re.search(r"\b(?:fe)?male\s+(\w+)", before, re.IGNORECASE)
     if like is not None and not names_people(like[1]) and re.match(r"\s+ones?\b", after):
         return False  # the female connector and the male one
+    if re.search(
+        r"\b(?:juvenile|immature|breeding|mature|alpha|dominant|mated|spotted|adult|larger|smaller)\s+$", before, re.I
+    ):
+        return False  # of an animal
     one = re.search(r"\b(?:an?|one|every|another|any|either|that|this|the)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
     acts = re.match(r"\s+(?:i|you|s?he|they|we|is|was|are|were|has|had|with|can|will|would|at|of|ones?)\b", after, re.I)
     return one is not None and (acts or _ENDS.match(after)) is not None

@@ -12,9 +12,10 @@ __all__ = ["HEDGE", "OF_IT", "insulted", "repeated"]
 HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 OF_IT = re.compile(rf"\b(?:it|this|that)\s*{BE}\s+(?:[a-z]+ly\s+)?{HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
 _INSULTED = re.compile(
-    rf"(?:\b(?:(?:you|u|ya|ur|it|wikipedia|site|page|article|everyone here)\s*{BE}?|(?:this|that)\s*{BE})\s+"
-    r"(?:(?:all|so|a|such|fucking|fuckin|really|just|very|too|big|fat|stupid|totally)\s+)*)$|"
-    r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so|too)\s+$",
+    rf"(?:\b(?:(?:you|u|ya|y['’]?all|ya['’]?ll|ur|it|wikipedia|site|page|article|everyone here)\s*{BE}?|(?:this|that)\s*{BE})\s+"
+    r"(?:(?:all|so+|a|such|fucking|fuckin|really|just|very|too|big|fat|stupid|totally)\s+)*)$|"
+    r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so+|too)\s+$|"
+    r"\b(?:stupid|dumb|lame|retarded|boring|pointless|annoying|crap|sucks?|pathetic)\s+(?:and|n|&)\s+$",
     re.IGNORECASE,
 )
 _SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
@@ -33,7 +34,7 @@ _INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
     re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
 )
 _INSULT_FOLLOWS = re.compile(
-    r"\s*(?:-\s*)?(?:(?:ass|arse|fags?|homos?|lord|wad|tard|prick|cunt|shit|retards?)\b|faggot|"
+    r"\s*(?:-\s*)?(?:(?:flaming|fucking|little|lil|ass|stupid|dirty|ugly|fat)\s+)*(?:(?:ass|arse|fags?|homos?|lord|wad|tard|prick|cunt|shit|retards?)\b|faggot|"
     r"as\s+(?:hell|fuck|shit|you|ur?)\b)",
     re.IGNORECASE,
 )

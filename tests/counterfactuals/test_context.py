@@ -251,3 +251,19 @@ def test_more_that_is_about_somebody(text, word):
 def test_teenagers_are_people():
     assert left_because("a friend of teenagers", 12, 21, "teenage", plural=True, insults=False) == ""
     assert reason("a teenage dream", "teenage") == "no person"
+
+
+def test_the_name_of_a_group():
+    assert reason("he left the True Torah Jews in May", "Jews", plural=True) == "name"
+    assert reason("he met Many American Jews in May", "Jews", plural=True) == ""
+    assert reason("In May, Polish Jews left", "Jews", plural=True) == ""
+
+
+def test_animals_and_endearments():
+    assert reason("what you saw is a juvenile male.", "male") == "no person"
+    assert reason("what you saw is a tall male.", "male") == ""
+    assert reason("poor old me", "old") == "idiom"
+    assert reason("Thanks, old man.", "old") == "idiom"
+    assert reason("A tall, old man sang.", "old") == ""
+    assert reason("any old rope", "old") == "idiom"
+    assert reason("a poor old woman", "old") == ""

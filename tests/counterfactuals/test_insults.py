@@ -4,7 +4,18 @@ from evenhand.counterfactuals.insults import insulted, repeated
 
 
 @pytest.mark.parametrize(
-    "text", ["you are so {gay}", "this is {gay}.", "what a {gay} ass", "are you {blind}?", "ur {gay}"]
+    "text",
+    [
+        "you are so {gay}",
+        "this is {gay}.",
+        "what a {gay} ass",
+        "are you {blind}?",
+        "ur {gay}",
+        "ur soooo {gay}",
+        "y'all are {gay}",
+        "the band is dumb and {gay}",
+        "a {gay} little fag",
+    ],
 )
 def test_the_word_is_the_insult(text):
     before, said, after = text.replace("}", "{").split("{")
