@@ -25,6 +25,7 @@ _NO_NAME = re.compile(  # "Mark your calendar", "Grace period", "Jack of all tra
 _COUPLE = re.compile(
     r"(?:\s+[A-ZÀ-Þ][\w’'-]+)?(?:\s?,\s+[A-ZÀ-Þ][\w’'-]+(?:\s+[A-ZÀ-Þ][\w’'-]+)?)*\s?,?\s+(?:and|&)\s+[A-ZÀ-Þ]"
 )
+_SEVERAL = re.compile(r"(?:\s?,\s+[A-ZÀ-Þ][a-zà-ÿ]+)+\s?,?\s+and\s+[A-ZÀ-Þ][a-zà-ÿ]")  # Tom, Jo and Ann Lee
 _BESIDE = re.compile(  # "a work by the young painter "
     r"\b(?:by|with|from|against|for|to\s+(?:the|an?)|of|than|like|between|including)\s+(?:[\w\[\]’'-]+\s+){1,5}(?:,\s+)?$"
 )
@@ -67,7 +68,7 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
             continue
         if other_word(text, match.start(), match.end()) or _is_surname(text, name, pattern):
             continue  # "Georgia is a state"; "Gordon was the son of David Gordon"
-        if own == 0 and _COUPLE.match(text, match.end()):
+        if (own == 0 and _COUPLE.match(text, match.end())) or _SEVERAL.match(text, match.end()):
             return None  # "Kate and Tom share a flat" is about two
         if own < other:
             return None  # the text is about somebody else

@@ -40,7 +40,7 @@ _KIN = re.compile(  # "his father is a ", "her brother, a ", "her mother, Ann Le
     r"(?:\b(?:my|your|his|her|its|our|their|whose|the)|[\w\]]\s?['’]\s?s|s\s?['’])\s+(?:[\w-]+\s+)?"
     rf"(?:{_FAMILY})(?:-in-law)?"
     r"(?:\s+(?:\w+\s+){0,4}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?|"
-    r"(?:(?!\b(?:he|she|i|who)\b)[^.;!?]){1,40}\s(?:is|was|,)\s+(?:(?:also|once|now)\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,2}|"
+    r"(?:(?!\b(?:he|she|i|who)\b)[^.;!?]){1,40}\s(?:is|was|became|(?:serve[sd]|work(?:s|ed)|acted)\s+as|,)\s+(?:(?:also|once|now)\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,2}|"
     r"\s+(?:is|was)\s+(?:an?|the)\s+(?:[\w\[\]-]+\s+){0,3}and\s+(?:[\w-]+\s+){0,2})$",
     re.IGNORECASE,
 )

@@ -32,6 +32,10 @@ _BESIDE = re.compile(
 )
 
 
+_PUT_IN = (
+    re.compile(r"\b(?:he|she|i|we)\b.*\w\s?,\s+$", re.IGNORECASE),
+    re.compile(r"\.?\s+(?:[A-ZÀ-Þ]\.\s*)*[A-ZÀ-Þ][\w’'-]*\s?,"),
+)
 _SAYS_MORE = re.compile(r"\b(?:he|him|his|she|hers?)\b", re.IGNORECASE)
 
 

@@ -34,6 +34,7 @@ from evenhand.counterfactuals.names import subject_name
         ("Then Nick Culver (John Lee) hid his notes.", None),
         ("It was the old singer John Lee who hid his notes.", "John"),
         ("Poet and translator John Lee met Anna Ray. He won.", "John"),
+        ("John, Ray and Tim Lee sold his farm.", None),
         ("The late John Lee was tall. He won.", "John"),
         ("Yesterday the poet John Lee praised Hughes after his first goal.", None),  # whose goal?
         ("They went to see Eve's granddaughter, Anna Lee, at her home.", None),

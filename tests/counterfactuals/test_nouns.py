@@ -55,6 +55,7 @@ def reason(text, noun, subject=None):
         ("she met her sister's husband there", "husband", "somebody else"),
         ("it is unlike being a trans woman", "woman", "somebody else"),
         ("his film about the last policeman won", "policeman", "somebody else"),
+        ("her brother, the painter Leo Ray, served as the headmaster", "headmaster", "somebody else"),
         ("ask your wife about it", "wife", "somebody else"),
         ("my girlfriend's uncle says that he knows", "girlfriend", "somebody else"),
         ("Her hero, Mrs. Pym, is a widow who bakes", "widow", "somebody else"),

@@ -9,6 +9,7 @@ from evenhand.counterfactuals.places import STARTS, part_of_a_place, surname_fol
     "text",
     [
         "in San {Diego} now",
+        "Don {Diego} rode on",
         "the {Martha}'s Vineyard ferry",
         "she met Elton {John} there",
         "an {Anna}-Maria is rare",

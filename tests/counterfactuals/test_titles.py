@@ -27,6 +27,7 @@ from evenhand.counterfactuals.texts import word_list
         ("I miss her.", "I miss him."),
         ("The cook tells his maid that Mr. Ray left.", "The cook tells her maid that Mr. Ray left."),
         ("The cook tells his maid that Mr. Ray left his hat.", "The cook tells her maid that Ms. Ray left her hat."),
+        ("He left when the owner, Mr. Ray, fell ill.", "She left when the owner, Mr. Ray, fell ill."),
         ("Mr. Coffee sold more pots than she did.", "Mr. Coffee sold more pots than he did."),
     ],
 )
