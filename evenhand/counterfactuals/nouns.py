@@ -233,9 +233,14 @@ def left_noun(
     if _SOMEBODYS.search(before) or any((name in male) == (word in _men()) for name in others):
         return "somebody else"  # it may describe a person whose name stays
     called = _CALLED.search(before)
-    if (called is not None and called[1] != subject and called[2] != surname) or _KIN.search(before) is not None:
+    if (called is not None and called[1] != subject and called[2] != surname) or _KIN.search(_plain(match)) is not None:
         return "somebody else"
     return "somebody else" if another(match.string, match.start(), match.end(), word in _men()) else ""
+
+
+def _plain(match: re.Match[str]) -> str:
+    """What stands before the noun, without brackets: "his mother, Eve Ray (1915-1999), was a "."""
+    return re.sub(r"\s?\([^()]*\)(?:\s?,)?", "", match.string[max(0, match.start() - 240) : match.start()])
 
 
 def _surname(text: str, subject: str | None) -> str:
