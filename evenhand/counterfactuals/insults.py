@@ -12,8 +12,8 @@ __all__ = ["HEDGE", "OF_IT", "insulted", "repeated"]
 HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 OF_IT = re.compile(rf"\b(?:it|this|that)\s*{BE}\s+(?:[a-z]+ly\s+)?{HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
 _INSULTED = re.compile(
-    rf"(?:\b(?:(?:you|u|ya|y['’]?all|ya['’]?ll|ur|it|wikipedia|site|page|article|everyone here)\s*{BE}?|"
-    rf"(?:this|that)\s*{BE})\s+"
+    rf"(?:\b(?:(?:(?:you|u)\s+guys|you|u|ya|y['’]?all|ya['’]?ll|ur|it|wikipedia|site|page|article|"
+    rf"everyone here)\s*{BE}?|(?:this|that)\s*{BE})\s+"
     r"(?:(?:all|so+|a|such|fucking|fuckin|really|just|very|too|big|fat|stupid|totally)\s+)*)$|"
     r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so+|too)\s+$|"
     r"\b(?:stupid|dumb|lame|retarded|boring|pointless|annoying|crap|sucks?|pathetic)\s+(?:and|n|&)\s+$",

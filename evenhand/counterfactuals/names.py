@@ -7,16 +7,19 @@ import re
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.given_names import vague_name
 from evenhand.counterfactuals.people import names_people
-from evenhand.counterfactuals.places import ENDED, STARTS, part_of_a_place, surname_follows
+from evenhand.counterfactuals.places import ENDED, STARTS, part_of_a_place, role_before, surname_follows
 from evenhand.counterfactuals.texts import words_of
 
 __all__ = ["namesake", "other_word", "second_name", "subject_name"]
 
 _OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before the comma is nobody who acts
     r"(?:^\s*|[.!?]\s+|\n\s*)(?:Born|Raised|Educated|Trained|After|Before|Since|As|In|At|During|Originally|Now|Today|Until|While|"
-    r"When|Although|Previously|Formerly|Currently|Based)\b(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+$"
+    r"When|Although|Previously|Formerly|Currently|Based|Known|Dubbed|Nicknamed|Widely|Considered|Hailing)\b"
+    r"(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+((?:[a-z-]+\s+){0,3})$"
 )
-_OPENS = re.compile(rf"{ENDED}((?:[\w\[\]’'-]+,?\s+){{1,7}})$")
+_BEING = re.compile(
+    rf"{ENDED}(?:An?|One\s+of)\s((?:(?!\b(?:he|she|who|is|was)\b)[^.,;:!?\n]){{2,60}}),\s+$"
+)  # A rower, Anna
 _ACTS = re.compile(r"(?:['’]s)?,?\s+(?:(?:[A-Z]\.\s+)?[A-ZÀ-Þ]\w|(?:is|was|has|had)\b|[a-z]{2,}(?:s|ed)\b)")
 _NO_NAME = re.compile(  # "Mark your calendar", "Grace period", "Jack of all trades", "Will you come"
     r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b|"
@@ -25,6 +28,7 @@ _NO_NAME = re.compile(  # "Mark your calendar", "Grace period", "Jack of all tra
 _COUPLE = re.compile(
     r"(?:\s+[A-ZÀ-Þ][\w’'-]+)?(?:\s?,\s+[A-ZÀ-Þ][\w’'-]+(?:\s+[A-ZÀ-Þ][\w’'-]+)?)*\s?,?\s+(?:and|&)\s+[A-ZÀ-Þ]"
 )
+_NOT_ACTING = re.compile(r"\s+([a-z]+)(?![\w’'])")
 _SEVERAL = re.compile(r"(?:\s?,\s+[A-ZÀ-Þ][a-zà-ÿ]+)+\s?,?\s+and\s+[A-ZÀ-Þ][a-zà-ÿ]")  # Tom, Jo and Ann Lee
 _BESIDE = re.compile(  # "a work by the young painter "
     r"\b(?:by|with|from|against|for|to\s+(?:the|an?)|of|than|like|between|including)\s+(?:[\w\[\]’'-]+\s+){1,5}(?:,\s+)?$"
@@ -57,8 +61,8 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     for match in pattern.finditer(text):
         name = match.group()
         before = text[max(0, match.start() - 90) : match.start()]
-        opens = STARTS.search(before) or _OPENING.search(before)
-        described = not opens and _described(before)
+        opens = STARTS.search(before) or _opened(before)
+        described = not opens and role_before(before)
         if not (opens or described) or part_of_a_place(text, match.start(), match.end()):
             continue
         own, other = (he, she) if name in male else (she, he)
@@ -68,7 +72,9 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
             continue
         if other_word(text, match.start(), match.end()) or _is_surname(text, name, pattern):
             continue  # "Georgia is a state"; "Gordon was the son of David Gordon"
-        if (own == 0 and _COUPLE.match(text, match.end())) or _SEVERAL.match(text, match.end()):
+        if own == 0 and _NOT_ACTING.match(text, match.end()) and not _may_act(text, match.end()):
+            continue  # Jenny wren nests
+        if ((own == 0 or other > 0) and _COUPLE.match(text, match.end())) or _SEVERAL.match(text, match.end()):
             return None  # "Kate and Tom share a flat" is about two
         if own < other:
             return None  # the text is about somebody else
@@ -76,13 +82,26 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     return _only_name(text, pattern, male)
 
 
-def _described(before: str) -> bool:
-    """Whether a sentence begins with what somebody is: "Poet and translator ", "The former police officer "."""
-    words = [] if (said := _OPENS.search(before)) is None else re.findall(r"[\w\[\]’'-]+", said[1])
-    if not words or not (words[-1].startswith("[") or names_people(words[-1])):
-        return False
-    others = {word.lower() for word in words} - {"and", "the", "a", "an"}
-    return others.isdisjoint(words_of("not_after_possessive") | words_of("verbs"))
+def _may_act(text: str, end: int) -> bool:
+    """Whether the small word after a name may be what somebody does."""
+    follows = _NOT_ACTING.match(text, end)
+    word = "" if follows is None else follows[1]
+    known = word in words_of("verbs") or word in words_of("not_after_possessive")
+    return (
+        known
+        or re.search(r"(?:s|ed|ly)$|^(?:put|cut|let|set|read|hit|cost|swam|drew|flew|fell|rose|slept|shook)$", word)
+        is not None
+    )
+
+
+def _opened(before: str) -> bool:
+    """Whether a clause of nobody who acts stands before: "Born in Rome, ", "Known as a wit, singer ", "A rower, "."""
+    opening = _OPENING.search(before)
+    if opening is not None:
+        role = opening[1].split()
+        return not role or names_people(role[-1])
+    being = _BEING.search(before)
+    return being is not None and any(map(names_people, re.findall(r"[\w-]+", being[1])))
 
 
 def _speaks_of(text: str, match: re.Match[str], own: re.Pattern[str]) -> bool:

@@ -176,6 +176,10 @@ def left_noun(
     if _QUOTED[0].search(before) and _QUOTED[1].match(after):
         return "quoted"
     own = subject is not None and re.match(rf" {re.escape(subject)}\b", after) is not None  # actress Laura Lee
+    if subject is not None and re.match(
+        rf"(?:\s?,\s+[a-z-]+)*\s+and\s+(?:[a-z\[\]-]+\s+){{1,4}}{re.escape(subject)}\b", after
+    ):
+        return ""  # actress and former model Laura Lee
     if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after):
         return "" if own and word not in _PARTNERS | _RELATIVES else "name"
     if _idiom(word, before, after):

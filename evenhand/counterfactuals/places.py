@@ -5,28 +5,30 @@ from __future__ import annotations
 import re
 
 from evenhand.counterfactuals.given_names import known_names
-from evenhand.counterfactuals.people import listed_people
+from evenhand.counterfactuals.people import listed_people, names_people
 from evenhand.counterfactuals.texts import words_of
 
-__all__ = ["ENDED", "ROLES", "STARTS", "TITLE", "part_of_a_place", "surname_follows"]
+__all__ = ["ENDED", "ROLES", "STARTS", "TITLE", "part_of_a_place", "role_before", "surname_follows"]
 
 ROLES = (
     r"(?:Dr|Prof|Professor|Doctor|Rev|Reverend|Pastor|Rabbi|Imam|Bishop|Nurse|Coach|Chef|Officer|Detective|Sergeant|Captain|Judge|"
     r"Justice|Senator|Sen|Governor|Gov|Mayor|Councillor|Congressman|Congresswoman|Representative|Rep|President|Principal|Dean|"
     r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral|Sgt|Capt|Lt|Col|Cpl|Councilman|Councilwoman|Alderman|"
-    r"Abbot|Cantor|Deacon|Elder|Superintendent|Commissioner|Father|Mother|Attorney|Guru|Sheikh)"
+    r"Abbot|Cantor|Deacon|Elder|Superintendent|Inspector|Constable|Sheriff|Commander|Marshal|Trooper|Archbishop|Cardinal|"
+    r"Canon|Vicar|Fr|Hon|Commissioner|Father|Mother|Attorney|Guru|Sheikh)"
 )
 _LEARNED = "|Dr|Prof|Professor|Judge|Justice|Senator|Congressman|Lieutenant|Sergeant|Colonel"  # a surname: Dr. Roy
 TITLE = rf"(?:(?:{ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
 _WHEN = (
     r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So|These\s+days|"
-    r"The\s+late)\s+)?"
+    r"The\s+late|The(?=\s+Hon))\s+)?"
 )
 ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
 STARTS = re.compile(
     rf"{ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. )[\"“‘(]?"
-    rf"{_WHEN}{TITLE}{{0,2}}$"
+    rf"{_WHEN}{TITLE}{{0,3}}$"
 )
+_OPENS = re.compile(rf"{ENDED}((?:[\w\[\]’'-]+,?\s+){{1,7}})$")
 _RULER = re.compile(r"\s+(?:II|III|IV|VI{0,3}|IX|XI{0,3}|XI?V|XVI{0,3}|I(?=,|\s+of\b))(?![\w.])")  # Henry VIII
 _SHOP = (  # the owner of Tiffany's, dinner at Maria's; a friend of Maria's
     re.compile(
@@ -90,6 +92,15 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     if len(capital) == 1 and capital[0] in _SURNAMES and STARTS.search(before):
         return False  # Susan Park is a nurse
     return any(word in words_of("after_places") for word in capital)
+
+
+def role_before(before: str) -> bool:
+    """Whether a sentence begins with what somebody is: "Poet and translator ", "The former police officer "."""
+    words = [] if (said := _OPENS.search(before)) is None else re.findall(r"[\w\[\]’'-]+", said[1])
+    if not words or not (words[-1].startswith("[") or names_people(words[-1])):
+        return False
+    others = {word.lower() for word in words} - {"and", "the", "a", "an"}
+    return others.isdisjoint(words_of("not_after_possessive") | words_of("verbs"))
 
 
 def _is_a_work(after: str) -> bool:

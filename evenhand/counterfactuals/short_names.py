@@ -11,9 +11,12 @@ __all__ = ["called_too"]
 
 _NICKNAME = r"\s+(?:[A-ZÀ-Þ]\.\s+)?[\"“‘'(]\s?([A-ZÀ-Þ][a-zà-ÿ]+)\s?[\"”’')]"
 
+_CALLS = re.compile(r"\b(?:calls?|called)\s+(?:him|her|me)\s+[\"“]?([A-ZÀ-Þ][a-zà-ÿ]+)")
+
 
 def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]:
-    """What else the text calls the subject: a short form of the given name, or a nickname after it that is a name.
+    """What else the text calls the subject: a short form of the given name, a nickname after it that is a name, or what
+    others call him or her.
 
     names: the given names of the subject's gender.
 
@@ -25,6 +28,7 @@ def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]
     nickname = re.search(rf"(?<!\w){re.escape(subject)}{_NICKNAME}", text)
     if nickname is not None and (nickname[1] in names or nickname[1] in short):
         found.add(nickname[1])
+    found |= {name for name in _CALLS.findall(text) if name in names}
     return frozenset(found - {subject})
 
 

@@ -7,17 +7,20 @@ import re
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.given_names import all_known_names, vague_name
 from evenhand.counterfactuals.people import identity_word, listed_people, names_people
-from evenhand.counterfactuals.places import ROLES, TITLE, part_of_a_place
+from evenhand.counterfactuals.places import ROLES, TITLE, part_of_a_place, role_before
 from evenhand.counterfactuals.texts import words_of
 
 __all__ = ["unlisted_subject"]
 
 _SMALL = r"(?:(?:van|von|de|der|den|del|della|di|da|dos|la|le|al|el|bin|ibn|ben|ter|ten|zu|af)\s+)"
 _FULL = re.compile(
-    rf"^\s*[\"“]?(?:The\s+late\s+)?(?P<title>{TITLE}{{0,2}})(?P<given>[A-ZÀ-Þ][a-zà-ÿ’'-]*[a-zà-ÿ])\s+"
+    rf"\s*[\"“]?(?:The\s+late\s+)?(?P<title>{TITLE}{{0,2}})(?P<given>[A-ZÀ-Þ][a-zà-ÿ’'-]*[a-zà-ÿ](?:-[A-ZÀ-Þ][a-zà-ÿ]+)?)\s+"
     rf"(?:[A-ZÀ-Þ]\.\s+|[\"“][^\"”]{{2,20}}[\"”]\s+|[A-ZÀ-Þ][a-zà-ÿ]+\s+(?={_SMALL}*[A-ZÀ-Þ]))?{_SMALL}*"
     r"(?P<surname>[A-ZÀ-Þ][\w’'-]+)(?P<more>(?:\s+[A-ZÀ-Þ][\w’'-]+)?)(?P<after>[^\n]{0,120})"
 )
+_ROLE = re.compile(
+    r"\s*[A-ZÀ-Þ][\w’'-]*\s+(?:[a-z][\w’'-]*,?\s+){0,5}(?=[A-ZÀ-Þ][a-zà-ÿ]+\s+[A-ZÀ-Þ])"
+)  # Poet and critic
 _IS = re.compile(  # "(born 1950), MD, is one of the youngest "
     r"(?:\s*\([^)]*\))?(?:\s?,[^,]{1,30},)?\s+(?:is|was|became|has\s+been|works?\s+as|worked\s+as|serves?\s+as|served\s+as)\s+"
     r"(?:an?|the|our|one\s+of)\s+([^.;:!?]{3,90})"
@@ -81,13 +84,16 @@ def unlisted_subject(text: str) -> tuple[str, bool] | None:
     >>> unlisted_subject("Zorabel Rhodes is a nurse. She sings."), unlisted_subject("Acme Tools is a firm. She left.")
     (('Zorabel', False), None)
     """
-    full = _FULL.match(text)
-    if full is None or not _may_be_given(full["given"]) or not _may_be_surname(full["surname"], full["more"]):
-        return None
     he, she = MALE.search(text), FEMALE.search(text)
-    if (he is None) == (she is None) or part_of_a_place(text, *full.span("given")):
+    if (he is None) == (she is None):
         return None
-    return (full["given"], he is not None) if _somebody(text, full) else None
+    role = _ROLE.match(text)
+    for start in (0, role.end() if role is not None and role_before(role[0]) else 0):
+        full = _FULL.match(text, start)
+        if full is not None and _may_be_given(full["given"]) and _may_be_surname(full["surname"], full["more"]):
+            sure = not part_of_a_place(text, *full.span("given")) and _somebody(text, full)
+            return (full["given"], he is not None) if sure else None
+    return None
 
 
 def _may_be_given(word: str) -> bool:
@@ -101,7 +107,7 @@ def _may_be_given(word: str) -> bool:
         or word in words_of("regions")
         or names_people(word)
         or identity_word(word)
-        or re.search(r"(?:ish|ese|ian|ing|tion|ment|ers|ists)$", lowered) is not None
+        or re.search(r"^(?!.*-).*(?:ish|ese|ian|ing|tion|ment|ers|ists)$", lowered) is not None
     )
 
 

@@ -265,5 +265,6 @@ def test_animals_and_endearments():
     assert reason("poor old me", "old") == "idiom"
     assert reason("Thanks, old man.", "old") == "idiom"
     assert reason("A tall, old man sang.", "old") == ""
+    assert reason("his black cock ate the white dog", "black") == "idiom"
     assert reason("any old rope", "old") == "idiom"
     assert reason("a poor old woman", "old") == ""

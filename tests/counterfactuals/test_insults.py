@@ -13,6 +13,7 @@ from evenhand.counterfactuals.insults import insulted, repeated
         "ur {gay}",
         "ur soooo {gay}",
         "y'all are {gay}",
+        "u guys are {queer}",
         "the band is dumb and {gay}",
         "a {gay} little fag",
     ],

@@ -35,6 +35,11 @@ from evenhand.counterfactuals.names import subject_name
         ("It was the old singer John Lee who hid his notes.", "John"),
         ("Poet and translator John Lee met Anna Ray. He won.", "John"),
         ("John, Ray and Tim Lee sold his farm.", None),
+        ("Known as a wit, singer Anna Lee met John Ray. She won.", "Anna"),
+        ("The Times praised Anna Lee. A former rower, Anna won her case; John lost.", "Anna"),
+        ("John and Anna Lee ran it. He cooked; she sang.", None),
+        ("Anna wren nests are domed.", None),
+        ("Detective Inspector Anna Lee met John. She won.", "Anna"),
         ("The late John Lee was tall. He won.", "John"),
         ("Yesterday the poet John Lee praised Hughes after his first goal.", None),  # whose goal?
         ("They went to see Eve's granddaughter, Anna Lee, at her home.", None),

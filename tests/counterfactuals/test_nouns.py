@@ -139,3 +139,4 @@ def test_a_noun_before_the_subjects_name():
     assert reason("Actress Susan Lee won against Anna", "actress", subject="Susan") == ""
     assert reason("Trixie Lee (born Susan Ray) is a singer, hostess and cook", "hostess", subject="Trixie") == ""
     assert reason("Actress Susan Lee won", "actress", subject="Anna") == "name"
+    assert reason("Actress, singer and former model Susan Lee met Anna", "actress", subject="Susan") == ""

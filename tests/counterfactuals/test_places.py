@@ -2,7 +2,7 @@
 
 import pytest
 
-from evenhand.counterfactuals.places import STARTS, part_of_a_place, surname_follows
+from evenhand.counterfactuals.places import STARTS, part_of_a_place, role_before, surname_follows
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,10 @@ def test_where_a_sentence_begins():
     assert not STARTS.search("It rained on ")
     assert surname_follows(" B. Lee")
     assert not surname_follows(" sings")
+
+
+def test_a_role_before_the_name():
+    assert role_before("It rained. Poet and translator ")
+    assert role_before("The former [occupation] ")
+    assert not role_before("He met the poet ")
+    assert not role_before("After the game coach ")

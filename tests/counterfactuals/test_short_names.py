@@ -21,6 +21,11 @@ def test_a_nickname_in_quotation_marks_changes_where_it_is_a_name():
     assert '"Doc"' in swap.swap('Edward "Doc" Lee lost his hat.')
 
 
+def test_what_others_call_the_subject():
+    assert called_too("Paul Lee sings; they call him Ted.", "Paul", frozenset(["Ted"])) == {"Ted"}
+    assert called_too("Paul Lee sings; they call him Captain.", "Paul", frozenset(["Ted"])) == frozenset()
+
+
 def test_a_short_form_that_no_list_has():
     assert called_too("Cassandra Lee left. Cass sings.", "Cassandra", frozenset()) == {"Cass"}
     got = GenderSwap(names=(["Paul"], ["Cassandra", "Anna"])).swap("Cassandra Lee lost her hat. Cass sings.")

@@ -14,6 +14,10 @@ from evenhand.counterfactuals.unlisted import unlisted_subject
         ("Zorabel van der Rhodes joined us in May. Zorabel likes her job.", ("Zorabel", False)),
         ("Quillon Ashby joined the firm in 2016. Mr. Ashby sings and he cooks.", ("Quillon", True)),
         ("Quillon B. Ashby (born 1950) was a Welsh [occupation] and he sang.", ("Quillon", True)),
+        ("Bishop Quilla Ashby read her first sermon in May.", ("Quilla", False)),
+        ("Mei-Xiu Rhodes is a nurse. She sings.", ("Mei-Xiu", False)),
+        ("Poet and critic Quillon Ashby left us in May. Ashby sings and he cooks.", ("Quillon", True)),
+        ("The actress Quilla Ashby gave him his first job.", None),
         ("Zorabel Rhodes joined us in May. She sings.", None),  # may be a firm
         ("Zorabel Rhodes is a nurse.", None),  # of which gender?
         ("Zorabel Rhodes is a nurse. She met his aunt.", None),
