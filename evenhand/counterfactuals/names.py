@@ -7,7 +7,7 @@ import re
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.given_names import vague_name
 from evenhand.counterfactuals.people import names_people
-from evenhand.counterfactuals.places import ENDED, STARTS, part_of_a_place, role_before, surname_follows
+from evenhand.counterfactuals.places import ENDED, STARTS, TITLE, part_of_a_place, role_before, surname_follows
 from evenhand.counterfactuals.texts import words_of
 
 __all__ = ["namesake", "other_word", "second_name", "subject_name"]
@@ -15,7 +15,8 @@ __all__ = ["namesake", "other_word", "second_name", "subject_name"]
 _OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before the comma is nobody who acts
     r"(?:^\s*|[.!?]\s+|\n\s*)(?:Born|Raised|Educated|Trained|After|Before|Since|As|In|At|During|Originally|Now|Today|Until|While|"
     r"When|Although|Previously|Formerly|Currently|Based|Known|Dubbed|Nicknamed|Widely|Considered|Hailing)\b"
-    r"(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+((?:[a-z-]+\s+){0,3})$"
+    r"(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+((?:[a-z-]+\s+){0,3})"
+    rf"{TITLE}{{0,2}}$"
 )
 _BEING = re.compile(
     rf"{ENDED}(?:An?|One\s+of)\s((?:(?!\b(?:he|she|who|is|was)\b)[^.,;:!?\n]){{2,60}}),\s+$"
@@ -29,6 +30,7 @@ _COUPLE = re.compile(
     r"(?:\s+[A-ZÀ-Þ][\w’'-]+)?(?:\s?,\s+[A-ZÀ-Þ][\w’'-]+(?:\s+[A-ZÀ-Þ][\w’'-]+)?)*\s?,?\s+(?:and|&)\s+[A-ZÀ-Þ]"
 )
 _NOT_ACTING = re.compile(r"\s+([a-z]+)(?![\w’'])")
+_INTRODUCED = (re.compile(r"\b(?:[Mm]y name is|I am|I['’]m)\s+$"), re.compile(r"['’]s\b"))  # not: I'm Beth's boss
 _SEVERAL = re.compile(r"(?:\s?,\s+[A-ZÀ-Þ][a-zà-ÿ]+)+\s?,?\s+and\s+[A-ZÀ-Þ][a-zà-ÿ]")  # Tom, Jo and Ann Lee
 _BESIDE = re.compile(  # "a work by the young painter "
     r"\b(?:by|with|from|against|for|to\s+(?:the|an?)|of|than|like|between|including)\s+(?:[\w\[\]’'-]+\s+){1,5}(?:,\s+)?$"
@@ -61,6 +63,8 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     for match in pattern.finditer(text):
         name = match.group()
         before = text[max(0, match.start() - 90) : match.start()]
+        if _INTRODUCED[0].search(before) and _INTRODUCED[1].match(text, match.end()) is None:
+            return name
         opens = STARTS.search(before) or _opened(before)
         described = not opens and role_before(before)
         if not (opens or described) or part_of_a_place(text, match.start(), match.end()):

@@ -74,6 +74,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         ):
             return True
         titled = re.fullmatch(TITLE, f"{word} ") or listed_people(word)
+        if word in ("Uncle", "Aunt", "Auntie", "Cousin", "Grandpa", "Grandma"):
+            return True  # somebody's, or a firm: Uncle Ben's
         begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\w’'.]+\s+$", before)
         if word[:1].isupper() and not titled and begins is None and not word.endswith((".", "!", "?", ":")):
             return True  # a surname, or a second name

@@ -25,6 +25,8 @@ def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]
     """
     short = _short_forms().get(subject, frozenset())
     found = {word for word in re.findall(r"(?<![\w-])[A-ZÀ-Þ][a-zà-ÿ]+(?![\w-])", text) if word in short}
+    if re.search(rf"(?<!\w){re.escape(subject)}\s+[A-ZÀ-Þ]", text) is None:  # Robert Lee opened it; Bob is kind
+        found |= {formal for formal in _formal().get(subject, ()) if re.search(rf"(?<!\w){formal}\s+[A-ZÀ-Þ]", text)}
     nickname = re.search(rf"(?<!\w){re.escape(subject)}{_NICKNAME}", text)
     if nickname is not None and (nickname[1] in names or nickname[1] in short):
         found.add(nickname[1])
@@ -36,3 +38,12 @@ def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]
 def _short_forms() -> dict[str, frozenset[str]]:
     lines = map(str.split, word_list("short_names"))
     return {name: frozenset(short) for name, *short in lines}
+
+
+@cache
+def _formal() -> dict[str, list[str]]:
+    of: dict[str, list[str]] = {}
+    for name, short in _short_forms().items():
+        for each in short:
+            of.setdefault(each, []).append(name)
+    return of

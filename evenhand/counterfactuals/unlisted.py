@@ -105,7 +105,7 @@ def _may_be_given(word: str) -> bool:
         lowered in other
         or lowered in _CALENDAR | _NO_NAMES
         or word in words_of("regions")
-        or names_people(word)
+        or ("-" not in word and names_people(word))
         or identity_word(word)
         or re.search(r"^(?!.*-).*(?:ish|ese|ian|ing|tion|ment|ers|ists)$", lowered) is not None
     )

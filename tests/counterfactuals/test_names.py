@@ -40,6 +40,11 @@ from evenhand.counterfactuals.names import subject_name
         ("John and Anna Lee ran it. He cooked; she sang.", None),
         ("Anna wren nests are domed.", None),
         ("Detective Inspector Anna Lee met John. She won.", "Anna"),
+        ("Singer-songwriter Anna Lee writes about the men of Rome. Her songs sell.", "Anna"),
+        ("In his role as mayor, Councilman John Lee spoke. He won.", "John"),
+        ("Hi! I'm Anna. I live with my husband, John, who sings his songs.", "Anna"),
+        ("Hi! I'm Anna's boss. He is John.", None),
+        ("Uncle John's Auto was sold by its owner; he left.", None),
         ("The late John Lee was tall. He won.", "John"),
         ("Yesterday the poet John Lee praised Hughes after his first goal.", None),  # whose goal?
         ("They went to see Eve's granddaughter, Anna Lee, at her home.", None),

@@ -21,6 +21,11 @@ def test_a_nickname_in_quotation_marks_changes_where_it_is_a_name():
     assert '"Doc"' in swap.swap('Edward "Doc" Lee lost his hat.')
 
 
+def test_the_full_name_behind_a_short_form():
+    assert called_too("The shop of Edward Lee is open. Ted sings.", "Ted", frozenset()) == {"Edward"}
+    assert called_too("The shop of Edward Lee is open. Ted Ray sings.", "Ted", frozenset()) == frozenset()
+
+
 def test_what_others_call_the_subject():
     assert called_too("Paul Lee sings; they call him Ted.", "Paul", frozenset(["Ted"])) == {"Ted"}
     assert called_too("Paul Lee sings; they call him Captain.", "Paul", frozenset(["Ted"])) == frozenset()

@@ -15,6 +15,7 @@ from evenhand.counterfactuals.unlisted import unlisted_subject
         ("Quillon Ashby joined the firm in 2016. Mr. Ashby sings and he cooks.", ("Quillon", True)),
         ("Quillon B. Ashby (born 1950) was a Welsh [occupation] and he sang.", ("Quillon", True)),
         ("Bishop Quilla Ashby read her first sermon in May.", ("Quilla", False)),
+        ("Prof. Dr. Hans-Peter Ashby is head of a school. He sings.", ("Hans-Peter", True)),
         ("Mei-Xiu Rhodes is a nurse. She sings.", ("Mei-Xiu", False)),
         ("Poet and critic Quillon Ashby left us in May. Ashby sings and he cooks.", ("Quillon", True)),
         ("The actress Quilla Ashby gave him his first job.", None),
