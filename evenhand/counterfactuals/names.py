@@ -111,9 +111,10 @@ def _opened(before: str) -> bool:
 def _speaks_of(text: str, match: re.Match[str], own: re.Pattern[str]) -> bool:
     """Whether a surname follows, and then a pronoun that nobody else has come before."""
     said = own.search(text, match.end())
-    return (
-        said is not None and surname_follows(text[match.end() :]) and not _beside("", text[match.end() : said.start()])
-    )
+    if said is None or not surname_follows(text[match.end() : match.end() + 60]):
+        return False
+    between = text[match.end() : said.start()]
+    return re.search(r"[a-z][.!?]\s", between) is not None or not _beside("", between)
 
 
 def _is_surname(text: str, name: str, pattern: re.Pattern[str]) -> bool:
