@@ -66,7 +66,7 @@ _TITLED_SO = re.compile(  # "Her sleuth, Mrs. Tuttle, is a "
     r"(?:also\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,3}$"
 )
 _SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
-    r"\babout\s+(?:an?|the)\s+(?:[\w-]+\s+){0,2}$|\b(?:of|by|with|to|from|for|met|than|like|has|have|had|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
+    r"\babout\s+(?:an?|the)\s+(?:[\w-]+\s+){0,2}$|\b(?:of|by|with|to|from|for|met|than|like|has|have|had|having|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
     r"(?:[\w-]+\s+){0,2}$|\b(?:(?:an)?other|a\s+second|a\s+third)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
     r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
@@ -258,7 +258,9 @@ def _surname(text: str, subject: str | None) -> str:
 
 
 def _described(after: str) -> bool:
-    """Whether what follows a partner says the gender once more: "his wife, the youngest niece"."""
+    """Whether what follows a partner says the gender once more: "his wife, the youngest niece", "... and mother of"."""
+    if re.match(r"\s+and\s+(?:the\s+)?(?:father|mother|grandfather|grandmother)\s+(?:of|to)\b", after):
+        return True
     said = re.match(r"\s*,\s*(?:the|an?)\s+(?:[\w-]+\s+){0,3}?([a-z]+)\b", after)
     words = re.findall(r"[a-z]+", said[0]) if said is not None else []
     return any(word in gendered_nouns() for word in words)

@@ -52,6 +52,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     """Whether the name is part of the name of a place, an organisation, a saint or another name: San Diego, Johns
     Hopkins, Elton John, Mr Thomas, Anna-Maria."""
     before, after = text[max(0, start - 40) : start], text[end : end + 80]
+    if re.search(r"\w\s['’]\s?$", before) and re.match(r"\w|\s+(?![^'’]*['’])", after):
+        return True  # Mihr 'Ali
     if re.search(r"[\w’'][-‐‑]$|\b[A-ZÀ-Þ]\w*\s[-‐‑]\s$|\b[A-ZÀ-Þ]['’]$", before) or re.match(
         r"[-‐‑]\w|\s[-‐‑]\s[A-ZÀ-Þ]", after
     ):

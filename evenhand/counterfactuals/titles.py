@@ -62,6 +62,8 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
         return "a work"
     if not own and (_acts_before(_sentence(before), subject) or _BESIDE.search(_sentence(before))):
         return "somebody else"
+    if not own and re.search(r"\bat\s+$", before) and re.match(r"\.?\s+[A-ZÀ-Þ][\w-]*\s?['’]s\b", after):
+        return "somebody else"  # at Miss Pym's school
     if not own and _PUT_IN[0].search(_sentence(before)) and _PUT_IN[1].match(after):
         return "somebody else"  # she left when the owner, Mr. Ray, fell ill
     if (

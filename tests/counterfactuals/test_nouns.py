@@ -57,6 +57,8 @@ def reason(text, noun, subject=None):
         ("his film about the last policeman won", "policeman", "somebody else"),
         ("her brother, the painter Leo Ray, served as the headmaster", "headmaster", "somebody else"),
         ("his mother, Eve Ray (born Lee, 1915), (known as Billie) was a seamstress", "seamstress", "somebody else"),
+        ("a cook having a famous grandson", "grandson", "somebody else"),
+        ("she met her former husband and the father of her girls", "husband", "somebody else"),
         ("ask your wife about it", "wife", "somebody else"),
         ("my girlfriend's uncle says that he knows", "girlfriend", "somebody else"),
         ("Her hero, Mrs. Pym, is a widow who bakes", "widow", "somebody else"),

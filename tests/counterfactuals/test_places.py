@@ -10,6 +10,7 @@ from evenhand.counterfactuals.places import STARTS, part_of_a_place, role_before
     [
         "in San {Diego} now",
         "Don {Diego} rode on",
+        "when Nur ' {Ali} sang",
         "the {Martha}'s Vineyard ferry",
         "she met Elton {John} there",
         "an {Anna}-Maria is rare",
