@@ -114,7 +114,7 @@ def _speaks_of(text: str, match: re.Match[str], own: re.Pattern[str]) -> bool:
     if said is None or not surname_follows(text[match.end() : match.end() + 60]):
         return False
     between = text[match.end() : said.start()]
-    return re.search(r"[a-z][.!?]\s", between) is not None or not _beside("", between)
+    return re.search(r"[a-z][.!?][\"”’']?\s", between) is not None or not _beside("", between)
 
 
 def _is_surname(text: str, name: str, pattern: re.Pattern[str]) -> bool:

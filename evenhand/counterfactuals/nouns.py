@@ -81,7 +81,7 @@ _CHILD_OF = re.compile(  # "the daughter of a judge and a "
 _QUOTED = (re.compile(r"[\"“]\s?(?:[\w-]+\s+){0,2}$"), re.compile(r"\s?[\"”]"))  # the word itself: the "angry man" card
 _LISTED = re.compile(r"\bwere\s+(?:[^.;!?]*(?:,|\band)\s+)?an?\s+(?:[\w-]+\s+)?$")
 _SAID = (
-    r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)\s+"
+    r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)(?:,[^,.;]{1,30},)?\s+"
     r"(?:(?:also|now|still|already|both|[a-z]+ly)\s+)?"
 )
 _BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"

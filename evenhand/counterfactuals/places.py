@@ -118,4 +118,5 @@ def _is_a_work(after: str) -> bool:
 
 
 def surname_follows(after: str) -> bool:
-    return re.match(r"\s+(?:[A-Z]\.\s+)?[A-ZÀ-Þ][\w’'-]+", after) is not None
+    """ " Lee", " B. Lee", ' "Big Cat" Lee'."""
+    return re.match(r"\s+(?:[A-Z]\.\s+|[\"“][^\"”]{2,25}[\"”]\s+)?[A-ZÀ-Þ][\w’'-]+", after) is not None

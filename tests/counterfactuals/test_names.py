@@ -45,6 +45,8 @@ from evenhand.counterfactuals.names import subject_name
         ("Hi! I'm Anna. I live with my husband, John, who sings his songs.", "Anna"),
         ("Hi! I'm Anna's boss. He is John.", None),
         ("Uncle John's Auto was sold by its owner; he left.", None),
+        ('Comedian John Lee is called "the man from hell." He won.', "John"),
+        ('Rapper and cook John "Big Cat" Lee left with Anna after his show.', "John"),
         ("The late John Lee was tall. He won.", "John"),
         ("Yesterday the poet John Lee praised Hughes after his first goal.", None),  # whose goal?
         ("They went to see Eve's granddaughter, Anna Lee, at her home.", None),

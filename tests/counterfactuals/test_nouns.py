@@ -61,7 +61,7 @@ def reason(text, noun, subject=None):
         ("she met her former husband and the father of her girls", "husband", "somebody else"),
         ("ask your wife about it", "wife", "somebody else"),
         ("my girlfriend's uncle says that he knows", "girlfriend", "somebody else"),
-        ("Her hero, Mrs. Pym, is a widow who bakes", "widow", "somebody else"),
+        ("Her hero, Mrs. Pym, is a widow who bakes her bread", "widow", "somebody else"),
         ("our waitress, Brandi, was kind", "waitress", "somebody else"),
         ("we learn that the man is Arun Dev, a spy", "man", "somebody else"),
         ("he is a fisherman's son", "fisherman", "somebody else"),
@@ -110,6 +110,7 @@ def test_the_subjects_own_name_is_nobody_else():
 def test_said_of_whom():
     assert describes_subject("woman", "She is the first ", None)
     assert describes_subject("father", "He's the ", None)
+    assert describes_subject("landlord", "He was, at times, a cook, a ", None)
     assert describes_subject("mother", "I am a ", None)
     assert describes_subject("father", "I am a ", None)
     assert not describes_subject("woman", "He is the first ", None)  # he is no woman: it is somebody else

@@ -58,6 +58,7 @@ def test_where_a_sentence_begins():
     assert STARTS.search("The late ")
     assert not STARTS.search("It rained on ")
     assert surname_follows(" B. Lee")
+    assert surname_follows(' "Big Cat" Lee')
     assert not surname_follows(" sings")
 
 

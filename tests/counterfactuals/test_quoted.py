@@ -56,7 +56,7 @@ def test_titles_in_quotation_marks(text, title):
         'I changed "folks" to "{white} people" there',
         'replacing all instances of "them" with "{jews}"',
         'Danish for "{black} dog"',
-        'they avoid the terms "Turks" and "{Muslims}" now',
+        'they avoid the terms " " Turks " ", and " " {Muslims} " " now',
     ],
 )
 def test_words_that_are_changed_translated_or_listed(text):

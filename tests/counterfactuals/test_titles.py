@@ -28,7 +28,7 @@ from evenhand.counterfactuals.texts import word_list
         ("The cook tells his maid that Mr. Ray left.", "The cook tells her maid that Mr. Ray left."),
         ("The cook tells his maid that Mr. Ray left his hat.", "The cook tells her maid that Ms. Ray left her hat."),
         ("He left when the owner, Mr. Ray, fell ill.", "She left when the owner, Mr. Ray, fell ill."),
-        ("He paid for it at Miss Pym's school.", "She paid for it at Miss Pym's school."),
+        ("The cook places her girl at Miss Pym's school.", "The cook places his girl at Miss Pym's school."),
         ("Mr. Coffee sold more pots than she did.", "Mr. Coffee sold more pots than he did."),
     ],
 )
