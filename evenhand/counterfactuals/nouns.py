@@ -45,7 +45,7 @@ _KIN = re.compile(  # "his father is a ", "her brother, a ", "her mother, Ann Le
     re.IGNORECASE,
 )
 _NAMED = re.compile(  # a name follows: "his wife Ann", "her husband, the Swiss painter Max Egli"
-    r"\s*(?:[,()]|is\b|was\b)?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
+    r"(?:\s+of\s+[\w-]+\s+years)?\s*(?:[,()]|is\b|was\b)?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
     r"\s*(?:,|and(?=\s+[\w\s-]+,))\s*(?:(?!(?:who|whom|whose|which|where|when|and|but|or|he|she|they|in|on|for|as|is|was)\b)"
     r"[a-zà-ÿ\[][\w\]’'-]*(?:\s?[,/-])?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,8}[A-ZÀ-Þ][a-zà-ÿ]"
 )
@@ -86,12 +86,13 @@ _SAID = (
 )
 _BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"
 _PHRASE = (
-    r"(?:(?:an?|the)\s+(?:(?!(?:his|her|of)\b)[\w'’-]+\s+){0,3}|"
+    r"(?:(?:an?|the)\s+(?:(?:kind|sort|type)\s+of\s+)?(?:(?!(?:his|her|of)\b)[\w'’-]+\s+){0,3}|"
     rf"{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
 )
 _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not for a person of that gender
     ("man", "woman"): (
-        r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice|ladies['’]?|bogey|gingerbread|snow|stick)\s+$",
+        r"\b(?:best|iron|isle of|no|every|hit|con|straw|(?<!kind )(?<!sort )(?<!type )of|ice|ladies['’]?|bogey|snow|"
+        r"gingerbread|stick)\s+$",
         None,
     ),
     ("mum", "dad"): (r"\b(?:keep|keeping|kept|stay)\s+$", r"['’]s the word\b"),
@@ -134,6 +135,11 @@ def _men() -> frozenset[str]:
     return frozenset(line.split()[0] for line in word_list("gendered_nouns"))
 
 
+@cache
+def _in_a_row() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(sorted(gendered_nouns()))})(?:\s?,\s+(?:and\s+)?|\s+and\s+)$")
+
+
 def other_people(text: str, subject: str | None) -> frozenset[str]:
     """The given names in the text that are not the subject's; places and names at birth left aside ("in Charlotte")."""
     names = all_known_names()
@@ -153,6 +159,9 @@ def describes_subject(word: str, before: str, subject: str | None, male: bool | 
         else rf"\b(he|she|i|{re.escape(subject)}(?:\s+(?-i:[A-ZÀ-Þ])[\w’'-]+){{0,2}}|{re.escape(surname) or subject})"
         r"(?:\s?\([^)]*\)|,[^,;.]{1,30},)?"
     )
+    listed = _in_a_row().search(before)
+    if listed is not None:  # a husband, father and
+        return describes_subject(word, before[: listed.start()], subject, male, surname)
     said = re.search(rf"{who}(?:\s+{_SAID}|['’](?:s|m)\s+){_PHRASE}$", before, re.IGNORECASE)
     if said is None:
         return False

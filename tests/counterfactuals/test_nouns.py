@@ -59,6 +59,7 @@ def reason(text, noun, subject=None):
         ("his mother, Eve Ray (born Lee, 1915), (known as Billie) was a seamstress", "seamstress", "somebody else"),
         ("a cook having a famous grandson", "grandson", "somebody else"),
         ("she met her former husband and the father of her girls", "husband", "somebody else"),
+        ("he left his wife of 52 years, Eileen, a farm", "wife", "somebody else"),
         ("ask your wife about it", "wife", "somebody else"),
         ("my girlfriend's uncle says that he knows", "girlfriend", "somebody else"),
         ("Her hero, Mrs. Pym, is a widow who bakes her bread", "widow", "somebody else"),
@@ -89,6 +90,8 @@ def test_why_a_noun_stays(text, noun, why):
         ("met by Peter, the actress left", "actress"),  # cannot be said of Peter
         ("He told my wife that she won", "wife"),
         ("She is a trans woman from Ohio", "woman"),
+        ("He is the kind of man who irons", "man"),
+        ("The author, herself a widow, lives alone", "widow"),
         ("The son of Danish farmers, he sings", "son"),
         ("an ex-policeman lost his hat", "policeman"),
         ("the 45-year-old man lost his hat", "man"),
@@ -110,6 +113,8 @@ def test_the_subjects_own_name_is_nobody_else():
 def test_said_of_whom():
     assert describes_subject("woman", "She is the first ", None)
     assert describes_subject("father", "He's the ", None)
+    assert describes_subject("grandfather", "He was a loving husband, father and ", None)
+    assert not describes_subject("father", "She met a husband and ", None)
     assert describes_subject("landlord", "He was, at times, a cook, a ", None)
     assert describes_subject("mother", "I am a ", None)
     assert describes_subject("father", "I am a ", None)
