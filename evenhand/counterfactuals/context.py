@@ -24,7 +24,7 @@ VAGUE = frozenset(
     + ["paralyzed"]
 )
 _SENSES = frozenset(["blind", "deaf", "paralyzed"])
-_JOINED_AFTER = frozenset(["friendly", "owned", "born", "led", "only", "hating", "bashing", "looking"])
+_JOINED_AFTER = frozenset(["friendly", "owned", "led", "only", "hating", "bashing", "looking"])
 _JOINED_BEFORE = frozenset(["non", "anti", "pro", "ex", "openly", "so"])
 _WHOLE = frozenset(["south", "north", "east", "west", "central", "latin", "native", "new", "saint", "st"])
 _WHO = (
@@ -49,11 +49,13 @@ _PREDICATIVE = re.compile(  # Tom is very, you, make him
     re.IGNORECASE,
 )
 _SHARED = re.compile(  # "Indian[ and Pakistani] villages": what follows is said of both
-    r"(?:\s*,\s*[a-z]{3,}(?:an|ish|ese|ic|ch|ek|i))*,?\s+(?:and|or)\s+[a-z]{2,}(?:an|ish|ese|ic|ch|ek|i)(?=\s+\w)",
+    r"(?:\s*,\s*[a-z]{3,}(?:an|ish|ese|ic|ch|ek|i))*,?\s+(?:and|or)\s+(?:the\s+)?[a-z]{2,}(?:an|ish|ese|ic|ch|ek|i)(?=\s+\w)",
     re.IGNORECASE,
 )
-_BASED = re.compile(  # Canadian - based, American - Canadian
-    r"\s?[-‐‑]\s?(?:based|style|language|themed|made)\b|\s[-‐‑]\s\w+(?:an|ish|ese|ino|ic)\b", re.IGNORECASE
+_BASED = re.compile(  # Canadian - based, Canadian-born, American - Canadian
+    r"\s?[-‐‑]\s?(?:based|style|language|themed|made|born)\b|"
+    r"\s+born\s+(?!(?:and|in|on|to|at|into)\b)\w|\s[-‐‑]\s\w+(?:an|ish|ese|ino|ic)\b",
+    re.IGNORECASE,
 )
 _TEAM = re.compile(  # the Indians player; people own theirs
     r"\s+(?:players?|pitchers?|catchers?|infielders?|outfielders?|shortstop|quarterback|manager|coach|fans?|roster|"
@@ -169,6 +171,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "idiom"
     if token == "old" and (_OLD_FRIENDS.match(after) or re.search(r"\b(?:dear|good)\s+$", before, re.IGNORECASE)):
         return "idiom"  # friends of long standing
+    if token == "young" and _young_adult(after):
+        return "idiom"
     if token == "old" and re.search(r",\s*$", before) and _ADDRESSED.match(after):
         return "idiom"  # Cheers, old man.
     if not insults and insulted(before, said, after, plural=plural):
@@ -190,6 +194,13 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     if token in VAGUE and not noun and not _about_somebody(before, after, token):
         return "" if token in ("male", "female") and _stands_alone(before, after) else "no person"
     return ""
+
+
+def _young_adult(after: str) -> bool:
+    """Of books: "young adult fiction"; not "young adult patients", "a young adult who"."""
+    follows = re.match(r"[\s-]+adult\s+([a-z]+)", after, re.IGNORECASE)
+    word = "" if follows is None else follows[1].lower()
+    return word not in {""} | words_of("not_after_possessive") | words_of("verbs") and not names_people(word)
 
 
 def _group(before: str) -> bool:

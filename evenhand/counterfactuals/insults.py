@@ -44,7 +44,8 @@ SHOUT = 120  # characters on either side that are looked at for repetition
 _SLURRED = frozenset(["gay", "gays", "queer", "queers", "homosexual", "lesbian", "retarded"])
 _SEEN = re.compile(  # Are you blind? Maybe you're just blind
     r"(?:\b(?:are|r)\s+(?:you|u|ya)\s+(?:\w+\s+)?|"
-    r"\b(?:(?:you|u|ya)(?:\s*['’]?re|\s+r|\s+must\s+be)?|your|ur)\s+(?:just|simply|either|all|that)\s+)$",
+    r"\b(?:you|u|ya)\s+must\s+be\s+(?:\w+\s+)?|"
+    r"\b(?:(?:you|u|ya)(?:\s*['’]?re|\s+r)?|your|ur)\s+(?:just|simply|either|all|that)\s+)$",
     re.IGNORECASE,
 )
 
@@ -69,7 +70,7 @@ def insulted(before: str, said: str, after: str, *, plural: bool) -> bool:
     (True, False)
     """
     if said.lower() in ("blind", "deaf"):
-        return _SEEN.search(before) is not None and re.match(r"\s*(?:$|[?!.]|or\b)", after) is not None
+        return _SEEN.search(before) is not None and re.match(r"\s*(?:$|[?!.,]|or\b)", after) is not None
     return said.lower() in _SLURRED and _slur(before, after, plural)
 
 
