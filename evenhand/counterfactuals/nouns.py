@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from evenhand.counterfactuals.antecedents import another
+from evenhand.counterfactuals.antecedents import FEMALE, MALE, another
 from evenhand.counterfactuals.given_names import all_known_names, known_names
 from evenhand.counterfactuals.texts import word_list
 
@@ -71,7 +71,8 @@ _SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
     r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
     r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$|"
-    r"\b(?:father|mother|parents?|guardian|owner|killer|murder|death|body|care)\s+of\s+(?:the|this|that)\s+(?:[\w-]+\s+){0,6}$",
+    r"\b(?:father|mother|parents?|guardian|owner|killer|murder|death|body|care)\s+of\s+(?:the|this|that)\s+(?:[\w-]+\s+){0,6}$|"
+    r"\b(?:idea|notion|concept|image|figure|myth|archetype|trope|stereotype|portrayal|depiction|cult)s?\s+of\s+the\s+(?:[\w-]+\s+){0,2}$",
     re.IGNORECASE,
 )
 _CHILD_OF = re.compile(  # "the daughter of a judge and a "
@@ -79,6 +80,14 @@ _CHILD_OF = re.compile(  # "the daughter of a judge and a "
     re.IGNORECASE,
 )
 _QUOTED = (re.compile(r"[\"“]\s?(?:[\w-]+\s+){0,2}$"), re.compile(r"\s?[\"”]"))  # the word itself: the "angry man" card
+_ANYBODY = re.compile(  # "every ", "any young "; not "all the "
+    r"\b(?:every|each|any|no|all)\s+(?:(?!(?:an?|the|this|that|his|her|my|your|our|their|its|of)\b)[\w-]+\s+)?$",
+    re.IGNORECASE,
+)
+_ONE_NAME = (  # "Opal, my late ", "Goneril, the eldest "
+    re.compile(r"(?<!\w)([A-ZÀ-Þ][\w’'-]+)\s?,\s+(?:my|our)\s+(?:[\w-]+\s+)?$"),
+    re.compile(r"(?:^|[.!?]\s+)([A-ZÀ-Þ][\w’'-]+)\s?,\s+(?:the|an?)\s+(?:[\w-]+\s+)?$"),
+)
 _LISTED = re.compile(r"\bwere\s+(?:[^.;!?]*(?:,|\band)\s+)?an?\s+(?:[\w-]+\s+)?$")
 _SAID = (
     r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)(?:,[^,.;]{1,30},)?\s+"
@@ -112,6 +121,12 @@ _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not
         r"\s+(?:ropes?|lines?|wires?|fawkes|code|thing)\b",
     ),
     ("actor", "man"): (None, r"\s+(?:model|network|hours?|power|made|up|cave|caves|bun|servant|of god|of the match)\b"),
+    ("grandfather", "grandmother"): (None, r"\s+(?:clauses?|clocks?|rights?|rules?|provisions?|status)\b"),
+    ("handyman",): (None, r"\s+specials?\b"),
+    ("bachelor",): (
+        None,
+        r"(?:['’]s)?\s+(?:of|degrees?|from|at|part(?:y|ies)|pads?|flats?|buttons?|nights?|weekends?|in(?!\s+(?:his|the)\b))\b|['’]s\b",
+    ),
     ("cowboy", "cowgirl"): (None, r"\s+(?:boots?|hats?|films?|movies?|songs?|music|code|culture)\b"),
     ("girl", "boy"): (r"\bgirly\s+$", r"\s+(?:scout|scouts|band|group|friday|guide)\b"),
 }
@@ -193,6 +208,15 @@ def left_noun(
         return "" if own and word not in _PARTNERS | _RELATIVES else "name"
     if _idiom(word, before, after):
         return "idiom"
+    if (
+        word in _RELATIVES
+        and match.group()[:1].isupper()
+        and not re.search(r"\w\s+$", before)
+        and re.match(r"\s+(?!(?:is|was|has|does|says)\b)[a-z]+s\b", after)
+    ):
+        return "name"  # Brother printers, Sister cities
+    if _ANYBODY.search(before) and not _says_more(match, word in _men()):
+        return "anybody"
     other = gendered_nouns()[word]
     if re.match(rf"\s+(?:and|or)\s+(?:an?\s+)?{other}\b", after) or re.search(
         rf"\b{other}\s+(?:and|or)\s+(?:an?\s+)?$", before
@@ -223,6 +247,11 @@ def left_noun(
         return "somebody else"
     if word in _PARTNERS and _NAME_BEFORE.search(before):
         return "somebody else"
+    named = _ONE_NAME[0].search(before) if word in _PARTNERS else None
+    if word in _RELATIVES and re.match(r"\s+of\s+[A-ZÀ-Þ]", after):
+        named = _ONE_NAME[1].search(before)
+    if named is not None and named[1] not in (subject, surname):
+        return "somebody else"  # whose name stays
     if word in _PARTNERS and re.search(
         rf"\byour\s+(?:\w+\s+)?$|\b(?:{_FAMILY})['’]?\s?['’]?s\s+(?:\w+\s+)?$", before, re.I
     ):
@@ -249,6 +278,12 @@ def left_noun(
     if (called is not None and called[1] != subject and called[2] != surname) or _KIN.search(_plain(match)) is not None:
         return "somebody else"
     return "somebody else" if another(match.string, match.start(), match.end(), word in _men()) else ""
+
+
+def _says_more(match: re.Match[str], male: bool) -> bool:
+    """Whether a pronoun of that gender follows in the sentence: "every man loves his dog"."""
+    sentence = re.split(r"[.!?]\s", match.string[match.end() : match.end() + 200], maxsplit=1)[0]
+    return (MALE if male else FEMALE).search(sentence) is not None
 
 
 def _plain(match: re.Match[str]) -> str:

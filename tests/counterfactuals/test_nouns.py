@@ -148,3 +148,41 @@ def test_a_noun_before_the_subjects_name():
     assert reason("Trixie Lee (born Susan Ray) is a singer, hostess and cook", "hostess", subject="Trixie") == ""
     assert reason("Actress Susan Lee won", "actress", subject="Anna") == "name"
     assert reason("Actress, singer and former model Susan Lee met Anna", "actress", subject="Susan") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "noun", "why"),
+    [
+        ("A grandfather clock stood there", "grandfather", "idiom"),
+        ("the grandfather clause ended", "grandfather", "idiom"),
+        ("a handyman special on Elm Street", "handyman", "idiom"),
+        ("the bachelor party ended late", "bachelor", "idiom"),
+        ("she holds a bachelor's in law", "bachelor", "idiom"),
+        ("Sister cities sign a treaty", "sister", "name"),
+        ("Brother toners last long", "brother", "name"),
+        ("each lady should own a hat", "lady", "anybody"),
+        ("They fine any fisherman near the dam", "fisherman", "anybody"),
+        ("all manner of help for every young widow", "widow", "anybody"),
+        ("No policeman came", "policeman", "anybody"),
+        ("a thesis on the image of the boy king", "boy", "somebody else"),
+        ("the very notion of the gentleman", "gentleman", "somebody else"),
+        ("Opal, my late wife, sang", "wife", "somebody else"),
+        ("Goneril, the daughter of Lear, schemes", "daughter", "somebody else"),
+    ],
+)
+def test_brands_generic_people_and_ideas_stay(text, noun, why):
+    assert reason(text, noun) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "noun"),
+    [
+        ("Every waitress has her own tray", "waitress"),  # half a swap would be wrong
+        ("He is a bachelor with a boat", "bachelor"),
+        ("the grandfather sang", "grandfather"),
+        ("The brother of a judge, he sang", "brother"),
+        ("She is the only lady there", "lady"),
+    ],
+)
+def test_beside_them_somebody_is_meant(text, noun):
+    assert reason(text, noun) == ""
