@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.given_names import vague_name
+from evenhand.counterfactuals.nouns import gendered_nouns
 from evenhand.counterfactuals.people import names_people
 from evenhand.counterfactuals.places import ENDED, STARTS, TITLE, part_of_a_place, role_before, surname_follows
 from evenhand.counterfactuals.texts import words_of
 
-__all__ = ["namesake", "other_word", "second_name", "subject_name"]
+__all__ = ["namesake", "other_word", "says_person", "second_name", "subject_name"]
 
 _OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before the comma is nobody who acts
     r"(?:^\s*|[.!?]\s+|\n\s*)(?:Born|Raised|Educated|Trained|After|Before|Since|As|In|At|During|Originally|Now|Today|Until|While|"
@@ -23,8 +25,25 @@ _BEING = re.compile(
 )  # A rower, Anna
 _ACTS = re.compile(r"(?:['’]s)?,?\s+(?:(?:[A-Z]\.\s+)?[A-ZÀ-Þ]\w|(?:is|was|has|had)\b|[a-z]{2,}(?:s|ed)\b)")
 _NO_NAME = re.compile(  # "Mark your calendar", "Grace period", "Jack of all trades", "Will you come"
-    r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b|"
-    r"\s+(?:is|was)\s+(?:an?|the|in)\s+(?:\w+\s+){0,2}(?:state|city|town|country|province|county|capital|republic|region)\b"
+    r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b"
+)
+_A_TOWN = re.compile(  # "Charlotte is the second-largest banking center in"
+    r"\s+(?:is|was|became|remains)\s+(?:home\s+to\b|(?:an?|the|in|one\s+of\s+the)\s+"
+    r"(?:(?!(?:of|for|at|in|to|and|with|on)\b)[\w’'-]+\s+){0,5}(?:states?|cit(?:y|ies)|towns?|countr(?:y|ies)|province|county|"
+    r"capitals?|republic|region|suburbs?|cent(?:er|re)s?|hubs?|metropolis|ports?|markets?)\s?"
+    r"(?=[.,;]|$|\b(?:in|of|with|on|that|which|and|for|where|by|outside|near)\b))"
+)
+_LETTERS = r"(?:[A-Z]{2,}|[A-Z][a-z]?\.(?:[A-Z]\.?)*[A-Z]?\.?|Ph\.?D|MSc|BSc|Esq|Jr|Sr)\.?(?=[\s,.])"  # MD, Ph.D.
+_SURNAMED = (
+    r"(?P<full>(?:\s+(?:[A-Z]\.|[\"“(][^\"”)]{2,25}[\"”)]|"
+    r"(?:van|von|de|der|del|da|la|le|al|el|bin|ibn)\b|[A-ZÀ-Þ][\w’'-]+))*)"
+)
+_SOMEBODY = re.compile(  # "Priya Raman, 91, of", ", who", ", MD,", " (born 1950)"
+    rf"{_SURNAMED}(?:\s?,\s+(?:aged?\s+)?\d{{1,3}}\b(?=\s?,)|\s?,?\s+who(?:se)?\b|\s?,\s+{_LETTERS}|\s\((?:born|née|b\.|he/|she/|\d{{4}}))"
+)
+_BEING_ONE = re.compile(  # ", a retired nurse,", " works as a nurse", " is one of the best cooks"
+    rf"{_SURNAMED}(?:\s?\([^)]*\))?(?:\s?,|(?:\s?,[^,]{{1,30}},)?\s+(?:is|was|became|has\s+been|had\s+been|(?:works?|worked|serves?|served|"
+    r"began|started|joined)(?:\s+[\w’'-]+){0,5}\s+as))\s+(?:(?:also|now|still)\s+)?(?:an?|the|our|my|one\s+of)\s+([^.,;:!?]{3,90})"
 )
 _COUPLE = re.compile(
     r"(?:\s+[A-ZÀ-Þ][\w’'-]+)?(?:\s?,\s+[A-ZÀ-Þ][\w’'-]+(?:\s+[A-ZÀ-Þ][\w’'-]+)?)*\s?,?\s+(?:and|&)\s+[A-ZÀ-Þ]"
@@ -43,15 +62,19 @@ _CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an av
     r"(?:(?:\b(?:my|his|her|their|our|the)|[\w.]\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
     r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|grandson|granddaughter|husband|wife|"
     r"widow|girlfriend|boyfriend|fiancée?|stepfather|stepmother|stepson|stepdaughter|half-brother|half-sister|dog|"
-    r"cat)\s?,?\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
+    r"cat)\s?,?\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+|\b(?:every|each|any|another|no|former)\s+|"
+    r"\b(?-i:first|second|third|fourth|fifth|sixth|next|last|only|other|\d+(?:st|nd|rd|th))\s+)$",
     re.IGNORECASE,
 )
+_MOST_LOOKS = 5  # at a name, until it is taken for no person's
+_NEAR = 2000  # characters after a name that may say that it is a person's; a long text is not read for each name
 
 
 def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
     """The given name of the person a text is about: the first known one that opens a sentence, perhaps after a title,
     or that somebody says of themselves, and is of the gender that the pronouns of the text say; else the only name in
-    the text, where pronouns of its gender alone follow it. None where there is no such name.
+    the text, where pronouns of its gender alone follow it. None where there is no such name. Without a pronoun of its
+    gender something else must say that it is a person's (`says_person`).
 
     >>> names = re.compile(r"\\b(?:John|Anna)\\b")
     >>> subject_name("Anna Lee is a nurse. She met John.", names, frozenset(["John"]))
@@ -60,8 +83,11 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     True
     """
     he, she = len(MALE.findall(text)), len(FEMALE.findall(text))
+    unsaid: Counter[str] = Counter()  # names that nothing has said to be a person's
     for match in pattern.finditer(text):
         name = match.group()
+        if unsaid[name] >= _MOST_LOOKS:
+            continue
         before = text[max(0, match.start() - 90) : match.start()]
         if _INTRODUCED[0].search(before) and _INTRODUCED[1].match(text, match.end()) is None:
             return name
@@ -76,6 +102,9 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
             continue
         if other_word(text, match.start(), match.end()) or _is_surname(text, name, pattern):
             continue  # "Georgia is a state"; "Gordon was the son of David Gordon"
+        if own == 0 and not says_person(text, match):
+            unsaid[name] += 1
+            continue  # Mary Kettles was on again
         if own == 0 and _NOT_ACTING.match(text, match.end()) and not _may_act(text, match.end()):
             continue  # Jenny wren nests
         if ((own == 0 or other > 0) and _COUPLE.match(text, match.end())) or _SEVERAL.match(text, match.end()):
@@ -84,6 +113,29 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
             return None  # the text is about somebody else
         return _later(text, match, pattern, male) or name
     return _only_name(text, pattern, male)
+
+
+def says_person(text: str, match: re.Match[str]) -> bool:
+    """Whether something beside the pronouns says that the name is a person's: a title, an age, what the person is, or
+    the name alone at the beginning of a later sentence; of a town's name a surname is asked for too."""
+    before, name = text[max(0, match.start() - 40) : match.start()], re.escape(match.group())
+    near = text[match.end() : match.end() + _NEAR]
+    if re.search(rf"\b{TITLE}$", before):
+        return True
+    full = re.compile(_SURNAMED).match(text, match.end())
+    surname = "" if full is None or not full["full"].strip() else re.escape(full["full"].split()[-1])
+    if not surname and match.group() in words_of("names_and_towns"):
+        return False
+    if re.search(rf"\b{TITLE}(?:{name}{'|' + surname if surname else ''})\b", near):
+        return True  # Ms. Kettles
+    if _SOMEBODY.match(text, match.end()) is not None:
+        return True
+    said = _BEING_ONE.match(text, match.end())
+    words = [] if said is None else re.findall(r"[\w\[’'-]+", said[2])
+    if any(word.startswith("[") or names_people(word) or word in gendered_nouns() for word in words):
+        return True  # [occupation]: masked
+    alone = rf"[.!?]\s+{name}(?:['’]s)?\s+(?:and\b|is\b|was\b|has\b|had\b|also\b|[a-z]{{2,}}(?:s|ed)\b)"
+    return bool(surname) and re.search(alone, near) is not None
 
 
 def _may_act(text: str, end: int) -> bool:
@@ -149,10 +201,13 @@ def other_word(text: str, start: int, end: int) -> bool:
     >>> other_word("Mark your calendar: Mark is here", 0, 4), other_word("Mark is here", 0, 4)
     (True, False)
     """
-    if not vague_name(text[start:end]):
+    town = text[start:end] in words_of("names_and_towns")
+    if not (town or vague_name(text[start:end])):
         return False
     begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\s\"“'‘(]*$", text[max(0, start - 6) : start])
-    return begins is not None and _NO_NAME.match(text, end) is not None
+    if begins is None:
+        return False
+    return _A_TOWN.match(text, end) is not None or (not town and _NO_NAME.match(text, end) is not None)
 
 
 def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str | None:

@@ -6,7 +6,7 @@ import re
 
 from evenhand.counterfactuals.given_names import known_names
 from evenhand.counterfactuals.people import listed_people, names_people
-from evenhand.counterfactuals.texts import words_of
+from evenhand.counterfactuals.texts import word_list, words_of
 
 __all__ = ["ENDED", "ROLES", "STARTS", "TITLE", "part_of_a_place", "role_before", "surname_follows"]
 
@@ -35,7 +35,14 @@ _SHOP = (  # the owner of Tiffany's, dinner at Maria's; a friend of Maria's
         r"\b(?:at|to|near|opened|owns|runs|founded|joined|called|named|(?:owner|founder|manager|chef|director|regular)s?\s+(?:of|at))\s+$"
     ),
     re.compile(r"['’]s\s*(?:[,.;:()!?]|$|(?:and|where|which|since|for|until|in|on)\b)"),
-    re.compile(r"['’]s\s+(?:is|was|has|opened|closed|serves)\b"),  # Maria's is the best place
+    re.compile(  # Maria's is the best place; Maria's sells pies
+        r"['’]s\s+(?:is|was|has|had|are|were|will|would|can|could|does|did|opened|closed|opens|closes|serves|sells|brings|"
+        r"offers|makes|gives|needs|tastes|costs)\b"
+    ),
+    re.compile(  # Johnny Rolls is closed on Mondays
+        r"(?:\s+[A-ZÀ-Þ][\w’'-]*)?\s+(?:is|was)\s+(?:now\s+|only\s+)?"
+        r"(?:closed\b|open\s+(?:on|until|till|from|daily|every|again|late|[A-Z]\w+days?)\b)"
+    ),
 )
 _IS = re.compile(
     r"(?:\s+[A-ZÀ-Þ][\w’'-]*){0,2}\s+(?:is|was|are)\s+(?:an?|the|one\s+of\s+(?:the|his|her))\s+((?:[\w’'-]+\s+){0,5}?[\w’'-]+)"
@@ -62,9 +69,14 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         return True  # a work, or what somebody says: the song "Natalie"
     if re.search(r"\b[A-ZÀ-Þ][\w’'-]+\s+(?:[A-Z]\.\s+)+$", before) and not surname_follows(after):
         return True  # Jerome K. Jerome
-    if _RULER.match(after) or _SHOP[2].match(after) or (_SHOP[0].search(before) and _SHOP[1].match(after)):
+    if (
+        _RULER.match(after)
+        or _SHOP[2].match(after)
+        or _SHOP[3].match(after)
+        or (_SHOP[0].search(before) and _SHOP[1].match(after))
+    ):
         return True
-    if _is_a_work(after):
+    if _is_a_work(after) or _in_fiction(text[start:end], after):
         return True
     leading = re.search(r"([\w’'.]+)\s+$", before)
     if leading is not None and re.search(r"['’](?:m|re|ve|ll|d)$", leading[1]) is None:  # I'm Beth
@@ -105,6 +117,12 @@ def role_before(before: str) -> bool:
         return False
     others = {word.lower() for word in words} - {"and", "the", "a", "an"}
     return others.isdisjoint(words_of("not_after_possessive") | words_of("verbs"))
+
+
+def _in_fiction(name: str, after: str) -> bool:
+    """Mary Poppins."""
+    surname = re.match(r"\s+([A-ZÀ-Þ][\w-]*)", after)
+    return surname is not None and f"{name} {surname[1]}" in word_list("fictional_names")
 
 
 def _is_a_work(after: str) -> bool:

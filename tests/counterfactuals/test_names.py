@@ -11,7 +11,7 @@ from evenhand.counterfactuals.names import subject_name
     [
         ("Anna Lee is a nurse.", "Anna"),
         ("Dr. Anna Lee is a nurse.", "Anna"),
-        ("It rained. Anna slept. John left.", "Anna"),
+        ("It rained. Anna slept. John left. She woke.", "Anna"),
         ("The book by Anna Lee", None),
         ("J. Anna Lee", None),
         ("Anna Lee spoke to him about his book.", None),
@@ -19,7 +19,7 @@ from evenhand.counterfactuals.names import subject_name
         ("Anna, Texas is a town.", None),
         ("Anna, NC based.", None),
         ("Anna, New England's best nurse.", None),
-        ("Anna, Johns Hopkins nurse.", "Anna"),
+        ("Anna, Johns Hopkins nurse, sold her car.", "Anna"),
         ("John was the son of Anna John and his dog.", None),  # a surname
         ("Prof. John hid his notes.", None),
         ("John - Luc Lee hid his notes.", None),
@@ -61,7 +61,7 @@ def test_the_clause_with_the_pronoun_names_the_subject():
     names = re.compile(r"\b(?:John|Paul|Anna)\b")
     text = "John Lee left in May, while coach Paul Ray lost his job."
     assert subject_name(text, names, frozenset(["John", "Paul"])) == "Paul"
-    assert subject_name(text.replace("his", "the"), names, frozenset(["John", "Paul"])) == "John"
+    assert subject_name(text.replace("his", "the"), names, frozenset(["John", "Paul"])) is None
     assert subject_name(text.replace("Paul", "Anna"), names, frozenset(["John", "Paul"])) == "John"
 
 
@@ -76,6 +76,56 @@ def test_a_word_that_is_a_name_too():
 
 def test_a_name_after_to_of_from_is_a_place_only_if_there_is_one():
     swap = GenderSwap(names=(["John"], ["Charlotte", "Anna"]))
-    assert swap.swap("Anna asked; it was sent to Anna.") == "John asked; it was sent to John."
-    assert swap.swap("Charlotte moved to Charlotte.") == "John moved to Charlotte."
-    assert swap.swap("Anna was born in Anna.") == "John was born in Anna."
+    assert swap.swap("Anna asked; she sent it to Anna.") == "John asked; he sent it to John."
+    assert swap.swap("Charlotte moved to Charlotte; she sings.") == "John moved to Charlotte; he sings."
+    assert swap.swap("Anna was born in Anna; she sings.") == "John was born in Anna; he sings."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Anna Kettles is open again.",
+        "John Tops has ten branches.",
+        "Anna from sales left a note.",
+        "It rained. Anna slept. John left.",
+        "Anna was on again, and Grandpa, who hates it, sang.",
+        "Anna is the third-largest shipping hub in Europe.",
+        "A former John Ray buyer opened his own shop.",
+        "Every John Ray fan will love his songs.",
+    ],
+)
+def test_nothing_says_that_it_is_a_person(text):
+    assert subject_name(text, re.compile(r"\b(?:Anna|John)\b"), frozenset(["John"])) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Anna Kettles opened again. She sells tea.",
+        "Anna Kettles, 91, of Bonn, died in May.",
+        "Anna Kettles, a retired nurse, lives in Bonn.",
+        "Anna Kettles, who taught for years, lives in Bonn.",
+        "Anna Kettles, MD, works in Bonn.",
+        "Anna Kettles works as a nurse in Bonn.",
+        "Anna Kettles is an alumna of the school.",
+        "Mayor Anna Kettles spoke.",
+        "Anna Kettles spoke. Ms. Kettles left early.",
+        "Anna Kettles runs a mill in Bonn. Anna likes bread.",
+    ],
+)
+def test_something_says_that_it_is_a_person(text):
+    assert subject_name(text, re.compile(r"\b(?:Anna|John)\b"), frozenset(["John"])) == "Anna"
+
+
+def test_a_town_asks_for_more():
+    names, male = re.compile(r"\b(?:Charlotte|Austin)\b"), frozenset(["Austin"])
+    assert subject_name("Charlotte is the biggest rail hub of the South. She left it.", names, male) is None
+    assert subject_name("Charlotte was a member of the league.", names, male) is None
+    assert subject_name("Charlotte was a member of the league. She left it.", names, male) == "Charlotte"
+    assert subject_name("Charlotte Ray is a member of the league.", names, male) == "Charlotte"
+
+
+def test_the_third_of_the_name_is_somebody_else():
+    swap = GenderSwap(names=(["John"], ["Anna"]))
+    assert swap.swap("Anna Lee is the third Anna Lee in her town.") == "John Lee is the third Anna Lee in his town."
+    assert swap.swap("Anna Lee is like every Anna her age.") == "John Lee is like every Anna his age."

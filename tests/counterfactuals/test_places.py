@@ -24,6 +24,12 @@ from evenhand.counterfactuals.places import STARTS, part_of_a_place, role_before
         "{Tom} Kha is one of the richest soups in the book",
         "{Erika} was a merchant ship of the line",
         "a temp at {Martin} Services in May",
+        "{Lucia}'s sells pies",
+        "{Lucia}'s will open in May",
+        "{Johnny} Rolls is closed on Mondays",
+        "{Lucia} is open until ten",
+        "{Mary} Poppins was on, and she sang along",
+        "{Harry} Potter keeps her awake",
     ],
 )
 def test_a_place_a_ruler_a_shop_a_work(text):
@@ -37,6 +43,8 @@ def test_a_place_a_ruler_a_shop_a_work(text):
     [
         "{Susan} Park is a nurse",
         "{Anna} is a film critic",
+        "{Anna} is open about it",
+        "{Harry} Potts is a baker",
         "{Anna} is the author of a novel",
         "{Alice} Washington is a pilot",
         "In 2007, Sir {Edmund} moved",
