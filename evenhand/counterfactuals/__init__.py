@@ -6,8 +6,8 @@ sex or race is not modelled.
 
 from evenhand.counterfactuals.columns import alter_columns, swap_column
 from evenhand.counterfactuals.gender import GenderSwap
+from evenhand.counterfactuals.given_names import names_in
 from evenhand.counterfactuals.identities import identity_categories, identity_tokens
-from evenhand.counterfactuals.names import names_in
 from evenhand.counterfactuals.preview import Preview
 from evenhand.counterfactuals.tokens import TokenSwap
 

@@ -11,7 +11,7 @@ FEMALE = re.compile(r"\b(?:she|her(?!\s+(?:Majesty|Royal|Highness|Excellency)\b)
 _ENDED = re.compile(r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bMrs)(?<!\b[A-Z])[.!?]\s|\n")
 # "described him as a tall ", "as a workman and the ", "a singer, then an "; "In his address, the "
 _SAME = re.compile(
-    r"\b(?:as|being|then|later)\s+(?:an?|the|one)\s+(?:[^.;!?]{0,40}(?:,|\band)\s+(?:an?|the)\s+)?(?:[\w,’'-]+\s+){0,3}$"
+    r"\b(?:as|being|then|later|herself|himself)\s+(?:an?|the|one)\s+(?:[^.;!?]{0,40}(?:,|\band)\s+(?:an?|the)\s+)?(?:[\w,’'-]+\s+){0,3}$"
 )
 _OPENING = re.compile(
     r"^\W*(?:In|On|At|After|Before|During|For|With|From|Since|Until|Despite|Through|As|By|When|While|Although|"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 from evenhand.counterfactuals.texts import word_list, words_of
 
@@ -66,8 +67,7 @@ def as_usual(text: str, names: Collection[str]) -> str:
 
 def _whole(text: str, names: Collection[str]) -> str:
     lowered = text.lower()
-    vague = {name.lower() for line in word_list("names_and_words") for name in line.split()[1:]}
-    known = {name.lower() for name in names} - vague - _SMALL
+    known = _lowered(frozenset(names))
     regions = {word.lower() for word in words_of("regions")}
     pieces: list[str] = []
     end, name_before, capital_before = 0, False, False
@@ -86,6 +86,13 @@ def _whole(text: str, names: Collection[str]) -> str:
         capital_before = given or surname
         end = match.end()
     return "".join([*pieces, lowered[end:]])
+
+
+@lru_cache(maxsize=8)
+def _lowered(names: frozenset[str]) -> frozenset[str]:
+    """The names in small letters, without those that are words then."""
+    vague = {name.lower() for line in word_list("names_and_words") for name in line.split()[1:]}
+    return frozenset(name.lower() for name in names) - vague - _SMALL
 
 
 def _speaks(word: str) -> bool:

@@ -9,8 +9,9 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from evenhand.counterfactuals.given_names import all_known_names
 from evenhand.counterfactuals.identities import identity_categories
-from evenhand.counterfactuals.names import known_names
+from evenhand.counterfactuals.insults import HEDGE, OF_IT, insulted, repeated
 from evenhand.counterfactuals.people import BE, DETERMINERS, identity_word, identity_words, listed_people, names_people
 from evenhand.counterfactuals.quoted import in_a_title, spoken_about
 from evenhand.counterfactuals.texts import word_list, words_of
@@ -23,38 +24,38 @@ VAGUE = frozenset(
     + ["paralyzed"]
 )
 _SENSES = frozenset(["blind", "deaf", "paralyzed"])
-_JOINED_AFTER = frozenset(["friendly", "owned", "born", "led", "only", "hating", "bashing", "looking"])
+_JOINED_AFTER = frozenset(["friendly", "owned", "led", "only", "hating", "bashing", "looking"])
 _JOINED_BEFORE = frozenset(["non", "anti", "pro", "ex", "openly", "so"])
 _WHOLE = frozenset(["south", "north", "east", "west", "central", "latin", "native", "new", "saint", "st"])
 _WHO = (
     r"(?:i|them|us|he|she|they|we|you|u|who|someone|somebody|everyone|people|person|man|woman|men|women|guy|girl|boy)"
 )
-_HEDGE = r"(?:(?:a|an|not|so|too|very|really|also|both|all|just|only|openly|born|still|now|being|either|totally)\s+)*"
 _PREDICATE = re.compile(
-    rf"(?:\b{_WHO}\s*{BE}|\bim|\bur|\b(?:me|him|her|them|us|my|your|his|their)\s+being)\s+{_HEDGE}$", re.IGNORECASE
+    rf"(?:\b{_WHO}\s*{BE}|\bim|\bur|\b(?:me|him|her|them|us|my|your|his|their)\s+being)\s+{HEDGE}$", re.IGNORECASE
 )
 _ANIMAL = (
     r"(?:dog|cat|horse|pony|puppy|kitten|bird|parrot|penguin|rabbit|sheep|cow|goat|pig|donkey|monkey|lion|tiger|elephant|"
     r"bear|wolf|fox|duck|swan|fish|frog|snake|spider|animal)s?"
 )
 _OF_AN_ANIMAL = re.compile(
-    rf"\b{_ANIMAL}['’]?s?\s+{BE}\s+{_HEDGE}(?:\w+,\s+|\w+\s+and\s+)*(?:\w+ly\s+)?$", re.IGNORECASE
+    rf"\b{_ANIMAL}['’]?s?\s+{BE}\s+{HEDGE}(?:\w+,\s+|\w+\s+and\s+)*(?:\w+ly\s+)?$", re.IGNORECASE
 )
 _BECOMES = re.compile(r"\b(?:went|gone|goes|going|born|bec[ao]mes?|turned)\s+(?:[a-z]+ly\s+)?$", re.IGNORECASE)
 _ONE = re.compile(r"\b(?:an?|the|one|every|another|this|that)\s+(?:\w+\s+)?$", re.IGNORECASE)
-_SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{BE}\s+{_HEDGE}$", re.IGNORECASE)
-_OF_IT = re.compile(rf"\b(?:it|this|that)\s*{BE}\s+(?:[a-z]+ly\s+)?{_HEDGE}(?:\w+\s+and\s+)?$", re.IGNORECASE)
+_SAID_OF_ONE = re.compile(rf"\b([a-z]+)\s+{BE}\s+{HEDGE}$", re.IGNORECASE)
 _PREDICATIVE = re.compile(  # Tom is very, you, make him
     rf"(?:\b{BE}|\b(?:i|you|u|y'?all|he|she|they|we|him|them|me|hes|shes|youre|your|turns?|sounds?|looks?|act(?:s|ing)?))"
     r"\s+(?:(?:not|so|too|very|really|also|both|all|just|only|still|now|being|either|totally|[a-z]+ly)\s+)*$",
     re.IGNORECASE,
 )
 _SHARED = re.compile(  # "Indian[ and Pakistani] villages": what follows is said of both
-    r"(?:\s*,\s*[a-z]{3,}(?:an|ish|ese|ic|ch|ek|i))*,?\s+(?:and|or)\s+[a-z]{2,}(?:an|ish|ese|ic|ch|ek|i)(?=\s+\w)",
+    r"(?:\s*,\s*[a-z]{3,}(?:an|ish|ese|ic|ch|ek|i))*,?\s+(?:and|or)\s+(?:the\s+)?[a-z]{2,}(?:an|ish|ese|ic|ch|ek|i)(?=\s+\w)",
     re.IGNORECASE,
 )
-_BASED = re.compile(  # Canadian - based, American - Canadian
-    r"\s?[-‐‑]\s?(?:based|style|language|themed|made)\b|\s[-‐‑]\s\w+(?:an|ish|ese|ino|ic)\b", re.IGNORECASE
+_BASED = re.compile(  # Canadian - based, Canadian-born, American - Canadian
+    r"\s?[-‐‑]\s?(?:based|style|language|themed|made|born)\b|"
+    r"\s+born\s+(?!(?:and|in|on|to|at|into)\b)\w|\s[-‐‑]\s\w+(?:an|ish|ese|ino|ic)\b",
+    re.IGNORECASE,
 )
 _TEAM = re.compile(  # the Indians player; people own theirs
     r"\s+(?:players?|pitchers?|catchers?|infielders?|outfielders?|shortstop|quarterback|manager|coach|fans?|roster|"
@@ -93,33 +94,6 @@ _PERSONAL = re.compile(r"\b(?:you|us|u)\s+(?:all\s+)?$", re.IGNORECASE)
 _ENDS = re.compile(
     r"\s*(?:$|[.,;:!?)\"”’\n]|(?:and|or|but|because|who|that|when|while|if|in|on|as|like|too|yet|now|so|from)\b)", re.I
 )
-_INSULTED = re.compile(
-    rf"(?:\b(?:(?:you|u|ya|ur|it|wikipedia|site|page|article|everyone here)\s*{BE}?|(?:this|that)\s*{BE})\s+"
-    r"(?:(?:all|so|a|such|fucking|fuckin|really|just|very|too|big|fat|stupid|totally)\s+)*)$|"
-    r"\b(?:fucking|fuckin|motherfucking|damn|goddamn|stupid|flaming|fat|ugly|dumb|little|lil|so|too)\s+$",
-    re.IGNORECASE,
-)
-_SAID_OF = re.compile(  # "this game is so "; of a person it may be meant
-    r"\b(?:this|these|those|your|ur|my|our|his|her|their)\s+(?:\w+\s+){0,2}?(\w+)\s+(?:is|was|are|were)\s+(?:(?:so|really|just|very|too|[a-z]+ly)\s+)*$",
-    re.IGNORECASE,
-)
-_THINGS = (
-    r"(?:blog|site|website|web|internet|page|article|wiki(?:pedia)?|school|class|game|song|album|show|movie|film|book|"
-    r"thing|crap|wik\w*)s?"
-)
-_INSULTED_THING = (  # "school is super ", "how gay this is", "some gay website"
-    re.compile(
-        rf"\b{_THINGS}\s+(?:{BE}\s+)?(?:(?:so+|really|just|very|too|totally|su+per|all)\s+)*$|\bhow\s+$",
-        re.IGNORECASE,
-    ),
-    re.compile(rf"\s+(?:this|that|it|the)\b|\s+{_THINGS}\b", re.IGNORECASE),
-)
-_INSULT_FOLLOWS = re.compile(
-    r"\s*(?:-\s*)?(?:(?:ass|arse|fags?|homos?|lord|wad|tard|prick|cunt|shit|retards?)\b|faggot|"
-    r"as\s+(?:hell|fuck|shit|you|ur?)\b)",
-    re.IGNORECASE,
-)
-SHOUT = 120  # characters on either side that are looked at for repetition
 _LANGUAGES = frozenset(["chinese", "japanese"])
 _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\b(?:spe(?:ak|aks|aking)|spoken?|learn(?:s|ed|ing)?|understands?|listen(?:s|ed|ing)?(?: to)?|"
@@ -130,13 +104,8 @@ _SPOKEN = re.compile(  # "speaks English, Chinese and ", "translated into "
     r"\bin\s+(?:both\s+|either\s+)?(?:[A-Z]\w+,?\s+){0,3}(?:English|French|German|Spanish|Latin|Russian|Korean|Arabic),?\s+"
     r"(?:[A-Z]\w+,?\s+){0,3}(?:and\s+|or\s+)?$"
 )
-_SLURRED = frozenset(["gay", "gays", "queer", "queers", "homosexual", "lesbian", "retarded"])
-_SEEN = re.compile(  # Are you blind? Maybe you're just blind
-    r"(?:\b(?:are|r)\s+(?:you|u|ya)\s+(?:\w+\s+)?|"
-    r"\b(?:(?:you|u|ya)(?:\s*['’]?re|\s+r|\s+must\s+be)?|your|ur)\s+(?:just|simply|either|all|that)\s+)$",
-    re.IGNORECASE,
-)
 _OLD_MAN = re.compile(r"\b(?:my|your|his|her|our|their)\s+$", re.IGNORECASE)  # a father, a husband, a wife
+_ADDRESSED = re.compile(r"\s+(?:man|chap|boy|fellow|bean|sport|girl)\s*(?:[.,!?\"”]|$)", re.IGNORECASE)
 _OLD_MEN = r"\s+(?:man|lady|woman|folks|girl|boy)\b"
 _WORD = re.compile(r"\s{0,2}[\"“'‘(]?([^\W\d_][\w’']*)")
 
@@ -182,7 +151,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         or (re.search(r"[+&=]\s?$", before) and re.match(r"\s?[+&]", after))
     ):
         return "address"
-    if _shouted(text, start, end):
+    if repeated(text, start, end):
         return "repeated"
     if in_a_title(before, said, after) or (plural and said == "Blacks" and re.search(r"\b(?:the|The) All $", before)):
         return "name"  # of a song, of a rugby team
@@ -190,6 +159,8 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "name"  # an Indians player
     if said == "Indians" and re.search(r"[^.!?:\s]\s+(?!The\b)[A-Z]\w+\s$", before):
         return "name"  # of a team or a nation: the Plains Indians
+    if plural and said[:1].isupper() and not said.isupper() and _group(before):
+        return "name"  # of a group: Real Torah Jews
     if said == "Christian" and re.search(r"\bmarried\s$", before) and _RELATED.match(after):
         return "name"
     if token in ("old", "older", "younger") and re.search(
@@ -200,9 +171,11 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "idiom"
     if token == "old" and (_OLD_FRIENDS.match(after) or re.search(r"\b(?:dear|good)\s+$", before, re.IGNORECASE)):
         return "idiom"  # friends of long standing
-    if token in ("blind", "deaf") and not insults and _SEEN.search(before) and re.match(r"\s*(?:$|[?!.]|or\b)", after):
-        return "insult"
-    if not insults and said.lower() in _SLURRED and _insult(before, after, plural):
+    if token == "young" and _young_adult(after):
+        return "idiom"
+    if token == "old" and re.search(r",\s*$", before) and _ADDRESSED.match(after):
+        return "idiom"  # Cheers, old man.
+    if not insults and insulted(before, said, after, plural=plural):
         return "insult"
     if not plural and _OF_AN_ANIMAL.search(before):
         return "no person"
@@ -223,17 +196,20 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     return ""
 
 
-def _shouted(text: str, start: int, end: int) -> bool:
-    """A few words over and over, "is gay is gay is gay": nobody is spoken of."""
-    said = re.escape(text[start:end])
-    if re.match(rf"\W*\b{said}\W+{said}\b", text[end:], re.I) or re.search(
-        rf"\b{said}\W+{said}\W*$", text[:start], re.I
-    ):
-        return True
-    if re.match(rf"\W*\b{said}\b", text[end:], re.I) and re.search(rf"\b{said}\W*$", text[:start], re.I):
-        return True
-    words = re.findall(r"\w+", text[max(0, start - SHOUT) : end + SHOUT].lower())
-    return words.count(text[start:end].lower()) >= 4 and 3 * len(set(words)) < len(words)
+def _young_adult(after: str) -> bool:
+    """Of books: "young adult fiction"; not "young adult patients", "a young adult who"."""
+    follows = re.match(r"[\s-]+adult\s+([a-z]+)", after, re.IGNORECASE)
+    word = "" if follows is None else follows[1].lower()
+    return word not in {""} | words_of("not_after_possessive") | words_of("verbs") and not names_people(word)
+
+
+def _group(before: str) -> bool:
+    """Two words with a capital before it, within a sentence, that are neither common nor an identity."""
+    found = re.search(r"[^.!?:;\n\s\"]\s+([A-Z][a-z]+)\s([A-Z][a-z]+)\s$", before)
+    return found is not None and not any(
+        _common(word) or identity_word(word) or _another_identity(word) or listed_people(word)
+        for word in found.groups()
+    )
 
 
 def _stands_alone(before: str, after: str) -> bool:
@@ -241,6 +217,10 @@ def _stands_alone(before: str, after: str) -> bool:
     like = re.search(r"\b(?:fe)?male\s+(\w+)", before, re.IGNORECASE)
     if like is not None and not names_people(like[1]) and re.match(r"\s+ones?\b", after):
         return False  # the female connector and the male one
+    if re.search(
+        r"\b(?:juvenile|immature|breeding|mature|alpha|dominant|mated|spotted|adult|larger|smaller)\s+$", before, re.I
+    ):
+        return False  # of an animal
     one = re.search(r"\b(?:an?|one|every|another|any|either|that|this|the)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
     acts = re.match(r"\s+(?:i|you|s?he|they|we|is|was|are|were|has|had|with|can|will|would|at|of|ones?)\b", after, re.I)
     return one is not None and (acts or _ENDS.match(after)) is not None
@@ -281,7 +261,7 @@ def _names_thing(before: str, said: str, after: str, token: str, plural: bool) -
     """Indian restaurant, Buddhist temples, gay bars, "it's Mexican": what something is like, not who somebody is."""
     if plural or token not in _category("origin") | _category("religion") | _category("orientation"):
         return False
-    if _OF_IT.search(before) and _ENDS.match(after) and token not in _category("orientation"):
+    if OF_IT.search(before) and _ENDS.match(after) and token not in _category("orientation"):
         return True
     shared = _SHARED.match(after)
     rest = after if shared is None else after[shared.end() :]
@@ -359,27 +339,6 @@ def _language(before: str, after: str) -> bool:
     return _SPOKEN.search(before) is not None and ends is not None
 
 
-def _insult(before: str, after: str, plural: bool) -> bool:
-    """The word is the insult itself: "you are so gay", "gay ass"; not "you are gay people"."""
-    if _INSULT_FOLLOWS.match(after):
-        return True
-    follows = _WORD.match(after)
-    described = follows is not None and names_people(follows[1])
-    if plural or described:
-        return False
-    if _OF_IT.search(before):
-        return True
-    said, follows_thing = _INSULTED_THING[0].search(before), _INSULTED_THING[1].match(after)
-    if said is not None and (not said[0].lower().startswith("how") or follows_thing is not None):
-        return True
-    if follows_thing is not None and re.search(r"\b(?:some|this|that|your|ur|stupid)\s+$", before, re.IGNORECASE):
-        return True
-    thing = _SAID_OF.search(before)
-    return _INSULTED.search(before) is not None or (
-        thing is not None and not names_people(thing[1]) and thing[1].lower() not in words_of("not_after_possessive")
-    )
-
-
 def _part_of_a_name(before: str, said: str, after: str) -> bool:
     """Black Sabbath, White House, Claudia Black, South African, Irish American."""
     if not said[:1].isupper() or (len(said) > 1 and said.isupper()):
@@ -423,8 +382,7 @@ def _common(word: str) -> bool:
 
 
 def _given_name(word: str) -> bool:
-    male, female = known_names()
-    return word in male or word in female
+    return word in all_known_names()
 
 
 def _about_somebody(before: str, after: str, token: str) -> bool:

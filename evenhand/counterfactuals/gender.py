@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import random
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.capitals import as_usual
-from evenhand.counterfactuals.names import (
-    namesake,
-    other_names,
-    other_word,
-    part_of_a_place,
-    second_name,
-    subject_name,
-)
+from evenhand.counterfactuals.given_names import other_names
+from evenhand.counterfactuals.names import namesake, other_word, second_name, subject_name
 from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
+from evenhand.counterfactuals.places import part_of_a_place
 from evenhand.counterfactuals.possessives import owned_follows
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
+from evenhand.counterfactuals.short_names import called_too
 from evenhand.counterfactuals.texts import as_texts, cleaned, foreign, like_case, with_article
 from evenhand.counterfactuals.titles import TITLES, left_title
+from evenhand.counterfactuals.unlisted import unlisted_subject
 from evenhand.variations import Variations
 
 __all__ = ["GenderSwap"]
 
 _PRONOUNS = {"he": "she", "she": "he", "himself": "herself", "herself": "himself", "him": "her", "hers": "his"}
 _HONOURS = {"sir": "dame", "dame": "sir", "lord": "lady", "lady": "lord", "sister": "brother", "brother": "sister"}
+_HONOURS |= {"father": "mother", "mother": "father"}  # of a church
 _SEXES = {"male": "female", "female": "male"}
 # Both are said, of anybody: "his or her laptop", "he/she", "s/he".
 _BOTH = re.compile(
@@ -85,7 +85,11 @@ class GenderSwap:
         self._nouns = gendered_nouns() if nouns else {}
         self._swap = _HONOURS | _SEXES | _PRONOUNS | TITLES | self._nouns
         self._others = {} if names is None else other_names(*names)
+        self._all = frozenset(self._others)
         self._male = frozenset() if names is None else frozenset(names[0])
+        named = {male: [n for n in self._others if (n in self._male) == male] for male in (True, False)}
+        self._first = {male: (some[0], some[1 % len(some)]) for male, some in named.items() if some}
+        self._own = {male: frozenset(some) for male, some in named.items()}
         self._name = re.compile(_either(self._others)) if self._others else None
         more = [*self._nouns, *(_SEXES if nouns else ()), *(_HONOURS if names is not None and not everywhere else ())]
         self._pattern = re.compile(_either([*_PRONOUNS, *TITLES, *more, "his", "her"]), re.IGNORECASE)
@@ -163,39 +167,72 @@ class GenderSwap:
             names = [] if self._name is None else [(1, m) for m in self._name.finditer(text)]
             kinds = sorted([*words, *names], key=lambda pair: pair[1].start())
             return [Site(m.start(), m.end(), m[0], (k, m[0] if k else m[0].lower())) for k, m in kinds]
-        written, text = text, as_usual(text, self._others)
+        written, text = text, as_usual(text, self._all)
         if foreign(text):
             said = [*self._pattern.finditer(text), *([] if self._name is None else self._name.finditer(text))]
             left = [
                 Site(m.start(), m.end(), written[m.start() : m.end()], (0, m[0].lower()), "not English") for m in said
             ]
             return sorted(left, key=lambda site: site.start)
-        subject = None if self._name is None else subject_name(text, self._name, self._male)
-        others = other_people(text, subject) if self._nouns else frozenset()
+        subject, male, called = self._subject(text)
+        others = other_people(text, subject) - called if self._nouns else frozenset[str]()
         both = [m.span() for m in _BOTH.finditer(text)]
+        anybody = bool(both) and not any(said.search(_BOTH.sub("", text)) for said in (MALE, FEMALE))
         found = []
         for m in self._pattern.finditer(text):
-            of_both = any(start <= m.start() < end for start, end in both)
-            why = "both genders" if of_both else self._left(text, m, subject, others)
-            found.append(Site(m.start(), m.end(), written[m.start() : m.end()], (0, m[0].lower()), why))
-        if self._name is None:
-            return found
-        for m in self._name.finditer(text):
-            mine = m.group() == subject and not part_of_a_place(text, m.start(), m.end())
-            mine = mine and not other_word(text, m.start(), m.end()) and not namesake(text, m)
-            second = not mine and subject is not None and second_name(text, m, subject, self._male)
-            why = "" if mine or second else "somebody else, a place or an organisation"
-            found.append(Site(m.start(), m.end(), written[m.start() : m.end()], (2 if second else 1, m.group()), why))
+            of_both = any(start <= m.start() < end for start, end in both) or (anybody and m[0].lower() in self._nouns)
+            honour = (
+                subject is not None and m[0][0].isupper() and m[0].lower() in _HONOURS and _before(text, m, subject)
+            )
+            why = "both genders" if of_both else "" if honour else self._left(text, m, subject, male, others)
+            kind = (-1 if honour else 0, m[0].lower())  # Sir Alfred -> Dame Emma
+            found.append(Site(m.start(), m.end(), written[m.start() : m.end()], kind, why))
+        if self._name is not None:
+            found += self._name_sites(text, written, subject, male is True, called)
         return sorted(found, key=lambda site: site.start)
 
-    def _left(self, text: str, match: re.Match[str], subject: str | None, others: frozenset[str]) -> str:
+    def _subject(self, text: str) -> tuple[str | None, bool | None, frozenset[str]]:
+        """The given name of the person the text is about, whether it is a man's, and what else the text calls them."""
+        if self._name is None:
+            return None, None, frozenset()
+        found = unlisted_subject(text)
+        if found is None:
+            name = subject_name(text, self._name, self._male)
+            found = None if name is None else (name, name in self._male)
+        if found is None:
+            return None, None, frozenset()
+        name, male = found
+        return name, male, called_too(text, name, self._own[male])
+
+    def _name_sites(
+        self, text: str, written: str, subject: str | None, male: bool, called: frozenset[str]
+    ) -> list[Site]:
+        """Every given name, also those that are left."""
+        assert self._name is not None
+        matches = {m.start(): m for m in self._name.finditer(text)}
+        own = {subject, *called} - {None}
+        if not own <= self._others.keys():  # names of no list
+            matches |= {m.start(): m for m in re.finditer(_either(map(str, own)), text)}
+        found = []
+        for m in matches.values():
+            nickname = m.group() in called and text[m.start() - 1] in "\"“‘'("  # William "Billy" Lee
+            mine = m.group() in own and (nickname or not part_of_a_place(text, m.start(), m.end()))
+            mine = mine and not other_word(text, m.start(), m.end()) and not namesake(text, m)
+            second = not mine and subject is not None and second_name(text, m, subject, male, self._male)
+            why = "" if mine or second else "somebody else, a place or an organisation"
+            name = m.group() if nickname or m.group() not in called else str(subject)  # Thomas ... Tom: one other name
+            key = name if name in self._others else self._first[male][name in called]
+            found.append(Site(m.start(), m.end(), written[m.start() : m.end()], (2 if second else 1, key), why))
+        return found
+
+    def _left(
+        self, text: str, match: re.Match[str], subject: str | None, male: bool | None, others: frozenset[str]
+    ) -> str:
         """Why the word stays; pronouns never do."""
         word = match.group().lower()
         before, after = text[max(0, match.start() - 120) : match.start()], text[match.end() : match.end() + 40]
-        if word in _HONOURS and subject is not None and re.match(rf"\s+{re.escape(subject)}\b", after):
-            return ""  # Sir Alfred -> Dame Emma
         if word in TITLES:
-            return left_title(text, match, subject, subject in self._male if subject else None)
+            return left_title(text, match, subject, male)
         if word in ("his", "her") and match.group()[:1].isupper() and _MAJESTY.match(after):
             return "name"
         if word in _SEXES and word not in self._nouns:
@@ -228,7 +265,9 @@ class GenderSwap:
             return "his" if of_somebody else "him"
         if word in TITLES:
             return "mr" if (word == "mr") != other else "ms"
-        swapped = self._swap[word]
+        swapped = _HONOURS[word] if kind < 0 else self._swap[word]
+        if kind < 0:
+            return swapped if other else word
         return swapped if other else self._swap.get(swapped, swapped)  # a hostess is a host in both
 
     def _written(self, clean: str, text: str, site: Site) -> str:
@@ -238,13 +277,20 @@ class GenderSwap:
             if kind == 2:  # after the first name, which has one of its own
                 before = clean[max(0, site.start - 60) : site.start].split()[-1]
                 before = before if before in self._others else before.capitalize()
+                before = before if before in self._others else self._first[word in self._male][0]  # a name of no list
                 first = _drawn(tuple(self._others[before]), text, f"{self.random_state}:{before}", "")
             drawn = _drawn(tuple(self._others[word]), text, f"{self.random_state}:{word}", first)
             return drawn.lower() if site.said.islower() else like_case(drawn, site.said)
+        if kind < 0:
+            return like_case(_HONOURS[word], site.said)
         if word in ("his", "her"):
             owns = owned_follows(clean, site.start, site.end)
             return like_case(("her" if owns else "hers") if word == "his" else ("his" if owns else "him"), site.said)
         return like_case(self._swap[word], site.said)
+
+
+def _before(text: str, match: re.Match[str], name: str) -> bool:
+    return re.compile(rf"\s+{re.escape(name)}\b").match(text, match.end()) is not None
 
 
 @lru_cache(maxsize=64)
@@ -256,7 +302,17 @@ def _drawn(names: tuple[str, ...], text: str, seed: str, taken: str) -> str:
 
 
 def _either(words: Iterable[str]) -> str:
-    return f"{_START}(?:{'|'.join(re.escape(word) for word in sorted(words, key=len, reverse=True))}){_END}"
+    """Any of the words, whole: a tree by their letters, so that a long list is not tried word by word."""
+    return f"{_START}{_tree(frozenset(words))}{_END}"
+
+
+def _tree(words: frozenset[str]) -> str:
+    after: defaultdict[str, set[str]] = defaultdict(set)
+    for word in words - {""}:
+        after[word[0]].add(word[1:])
+    branches = [re.escape(letter) + _tree(frozenset(rest)) for letter, rest in sorted(after.items())]
+    some = f"(?:{'|'.join(branches)})" if branches else ""
+    return f"{some}?" if some and "" in words else some
 
 
 def _of_one_person(word: str, before: str, subject: str | None) -> bool:

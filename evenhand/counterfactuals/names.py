@@ -1,146 +1,80 @@
-"""Given names: which are known, and which of them is the name of the person a text is about."""
+"""Whose name it is: which of the given names in a text is that of the person the text is about."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections import Counter
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
-from evenhand.counterfactuals.capitals import as_usual
+from evenhand.counterfactuals.given_names import vague_name
+from evenhand.counterfactuals.nouns import gendered_nouns
 from evenhand.counterfactuals.people import names_people
-from evenhand.counterfactuals.texts import as_texts, word_list, words_of
+from evenhand.counterfactuals.places import ENDED, STARTS, TITLE, part_of_a_place, role_before, surname_follows
+from evenhand.counterfactuals.texts import words_of
 
-__all__ = [
-    "known_names",
-    "names_in",
-    "namesake",
-    "other_names",
-    "other_word",
-    "part_of_a_place",
-    "second_name",
-    "subject_name",
-]
+__all__ = ["namesake", "other_word", "says_person", "second_name", "subject_name"]
 
-_SEXES = ("male", "female")
-_ROLES = (
-    r"(?:Dr|Prof|Professor|Doctor|Rev|Reverend|Pastor|Rabbi|Imam|Bishop|Nurse|Coach|Chef|Officer|Detective|Sergeant|Captain|Judge|"
-    r"Justice|Senator|Sen|Governor|Gov|Mayor|Councillor|Congressman|Congresswoman|Representative|Rep|President|Principal|Dean|"
-    r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral)"
-)
-_LEARNED = "|Dr|Prof|Professor|Judge|Justice|Senator|Congressman|Lieutenant|Sergeant|Colonel"  # a surname: Dr. Roy
-_TITLE = rf"(?:(?:{_ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"
-_WHEN = r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So)\s+)?"
-_ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
-_START = re.compile(
-    rf"{_ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. )[\"“‘(]?"
-    rf"{_WHEN}{_TITLE}{{0,2}}$"
-)
 _OPENING = re.compile(  # "Born in Florence, Laura moved"; what stands before the comma is nobody who acts
     r"(?:^\s*|[.!?]\s+|\n\s*)(?:Born|Raised|Educated|Trained|After|Before|Since|As|In|At|During|Originally|Now|Today|Until|While|"
-    r"When|Although|Previously|Formerly|Currently|Based)\b(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+$"
+    r"When|Although|Previously|Formerly|Currently|Based|Known|Dubbed|Nicknamed|Widely|Considered|Hailing)\b"
+    r"(?:(?!\b(?:he|she|they|who)\b)[^.,;:!?\n]){0,80},\s+((?:[a-z-]+\s+){0,3})"
+    rf"{TITLE}{{0,2}}$"
 )
+_BEING = re.compile(
+    rf"{ENDED}(?:An?|One\s+of)\s((?:(?!\b(?:he|she|who|is|was)\b)[^.,;:!?\n]){{2,60}}),\s+$"
+)  # A rower, Anna
 _ACTS = re.compile(r"(?:['’]s)?,?\s+(?:(?:[A-Z]\.\s+)?[A-ZÀ-Þ]\w|(?:is|was|has|had)\b|[a-z]{2,}(?:s|ed)\b)")
 _NO_NAME = re.compile(  # "Mark your calendar", "Grace period", "Jack of all trades", "Will you come"
-    r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b|"
-    r"\s+(?:is|was)\s+(?:an?|the|in)\s+(?:\w+\s+){0,2}(?:state|city|town|country|province|county|capital|republic|region)\b"
+    r"\s+(?:your?|my|our|their|his|her|the|an?|of|it|this|that|me|us|him|them|she|he|they|we|I|period|talk|and\s+see)\b"
+)
+_A_TOWN = re.compile(  # "Charlotte is the second-largest banking center in"
+    r"\s+(?:is|was|became|remains)\s+(?:home\s+to\b|(?:an?|the|in|one\s+of\s+the)\s+"
+    r"(?:(?!(?:of|for|at|in|to|and|with|on)\b)[\w’'-]+\s+){0,5}(?:states?|cit(?:y|ies)|towns?|countr(?:y|ies)|province|county|"
+    r"capitals?|republic|region|suburbs?|cent(?:er|re)s?|hubs?|metropolis|ports?|markets?)\s?"
+    r"(?=[.,;]|$|\b(?:in|of|with|on|that|which|and|for|where|by|outside|near)\b))"
+)
+_LETTERS = r"(?:[A-Z]{2,}|[A-Z][a-z]?\.(?:[A-Z]\.?)*[A-Z]?\.?|Ph\.?D|MSc|BSc|Esq|Jr|Sr)\.?(?=[\s,.])"  # MD, Ph.D.
+_SURNAMED = (
+    r"(?P<full>(?:\s+(?:[A-Z]\.|[\"“(][^\"”)]{2,25}[\"”)]|"
+    r"(?:van|von|de|der|del|da|la|le|al|el|bin|ibn)\b|[A-ZÀ-Þ][\w’'-]+))*)"
+)
+_SOMEBODY = re.compile(  # "Priya Raman, 91, of", ", who", ", MD,", " (born 1950)"
+    rf"{_SURNAMED}(?:\s?,\s+(?:aged?\s+)?\d{{1,3}}\b(?=\s?,)|\s?,?\s+who(?:se)?\b|\s?,\s+{_LETTERS}|\s\((?:born|née|b\.|he/|she/|\d{{4}}))"
+)
+_BEING_ONE = re.compile(  # ", a retired nurse,", " works as a nurse", " is one of the best cooks"
+    rf"{_SURNAMED}(?:\s?\([^)]*\))?(?:\s?,|(?:\s?,[^,]{{1,30}},)?\s+(?:is|was|became|has\s+been|had\s+been|(?:works?|worked|serves?|served|"
+    r"began|started|joined)(?:\s+[\w’'-]+){0,5}\s+as))\s+(?:(?:also|now|still)\s+)?(?:an?|the|our|my|one\s+of)\s+([^.,;:!?]{3,90})"
 )
 _COUPLE = re.compile(
     r"(?:\s+[A-ZÀ-Þ][\w’'-]+)?(?:\s?,\s+[A-ZÀ-Þ][\w’'-]+(?:\s+[A-ZÀ-Þ][\w’'-]+)?)*\s?,?\s+(?:and|&)\s+[A-ZÀ-Þ]"
 )
-_REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z][\w.]*\w))")
-_SURNAMES = frozenset(
-    ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
-)
+_NOT_ACTING = re.compile(r"\s+([a-z]+)(?![\w’'])")
+_INTRODUCED = (re.compile(r"\b(?:[Mm]y name is|I am|I['’]m)\s+$"), re.compile(r"['’]s\b"))  # not: I'm Beth's boss
+_SEVERAL = re.compile(r"(?:\s?,\s+[A-ZÀ-Þ][a-zà-ÿ]+)+\s?,?\s+and\s+[A-ZÀ-Þ][a-zà-ÿ]")  # Tom, Jo and Ann Lee
 _BESIDE = re.compile(  # "a work by the young painter "
     r"\b(?:by|with|from|against|for|to\s+(?:the|an?)|of|than|like|between|including)\s+(?:[\w\[\]’'-]+\s+){1,5}(?:,\s+)?$"
 )
+_DONE_TO = re.compile(  # "praised Hughes after "
+    r"\b(?:ask|prais|select|assist|sign|thank|hir|replac|defeat|interview|accus|succeed|appoint|nam|criticiz|criticis|prais|"
+    r"persuad|advis|invit|recruit|promot|tell|told|beat|met|gave|taught|chose)(?:e?d)?\s+[A-ZÀ-Þ][\w’'-]+\s+(?!['’]s)"
+)
 _CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an average "
     r"(?:(?:\b(?:my|his|her|their|our|the)|[\w.]\s?['’]\s?s|s\s?['’])\s+(?:(?:late|older|younger|elder|eldest|great|only|twin|half)"
-    r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|husband|wife|dog|"
-    r"cat)\s?,?\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+)$",
+    r"[\s-]+)*(?:uncle|aunt|father|mother|brother|sister|son|daughter|cousin|nephew|niece|grandfather|grandmother|grandson|granddaughter|husband|wife|"
+    r"widow|girlfriend|boyfriend|fiancée?|stepfather|stepmother|stepson|stepdaughter|half-brother|half-sister|dog|"
+    r"cat)\s?,?\s+|\ban?\s+(?:average|regular|ordinary|plain)\s+|\b(?:every|each|any|another|no|former)\s+|"
+    r"\b(?-i:first|second|third|fourth|fifth|sixth|next|last|only|other|\d+(?:st|nd|rd|th))\s+)$",
     re.IGNORECASE,
 )
-
-
-def names_in(
-    texts: Iterable[str], genders: Iterable[str] | None = None, *, min_count: int = 3, purity: float = 0.95
-) -> tuple[list[str], list[str]]:
-    """(male names, female names) found in the texts, for `GenderSwap(names=...)`.
-
-    Without `genders`, those of about 650 common given names (`words/given_names.txt`) that the texts contain. With
-    the gender of the person each text is about ("male" or "female"), any capitalised word followed by another one (a
-    surname) which at least `min_count` texts contain, at least `purity` of them of one gender, too many to be chance
-    at how common the genders are (1 %).
-
-    >>> names_in(["Anna met John Lee", "as Anna knew"])
-    (['John'], ['Anna'])
-    """
-    listed = as_texts(texts)
-    if genders is None:
-        male, female = (sure | vague for sure, vague in zip(known_names(), _vague_names()))
-        read = (as_usual(text, male | female) for text in listed)
-        words = {word for text in read for word in re.findall(r"[^\W\d_]+", text)}
-        return sorted(words & male), sorted(words & female)
-    sexes = list(genders)
-    if len(listed) != len(sexes):
-        raise ValueError(f"got {len(listed)} texts but {len(sexes)} genders; give one for each text")
-    unknown = sorted({repr(g) for g in sexes if g not in _SEXES})
-    if unknown:
-        raise ValueError(f"genders must be 'male' or 'female', got {', '.join(unknown[:5])}")
-    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    pattern = re.compile(r"(?<![^\s(\"“])([A-ZÀ-Þ][a-zà-ÿ]+)(?=\s+(?:[A-Z]\.?\s+)?[A-ZÀ-Þ][a-zà-ÿ]+)")
-    for text, sex in zip(listed, sexes):
-        for name in set(pattern.findall(text)):
-            counts[name][sex] += 1
-    everybody = Counter(sexes)
-    found: dict[str, list[str]] = {sex: [] for sex in _SEXES}
-    for name, by in counts.items():
-        sex, most = by.most_common(1)[0]
-        n = sum(by.values())
-        if n >= min_count and most >= purity * n and everybody[sex] / len(listed) < 0.01 ** (1 / n):
-            found[sex].append(name)
-    return sorted(found["male"]), sorted(found["female"])
-
-
-def known_names() -> tuple[frozenset[str], frozenset[str]]:
-    """The common given names of the list that are no other words, male and female."""
-    return _by_sex("given_names")
-
-
-def _vague_names() -> tuple[frozenset[str], frozenset[str]]:
-    """Mark, Grace: names that are other words too."""
-    return _by_sex("names_and_words")
-
-
-@cache
-def _by_sex(name: str) -> tuple[frozenset[str], frozenset[str]]:
-    sexes: dict[str, set[str]] = {sex: set() for sex in _SEXES}
-    for sex, *names in map(str.split, word_list(name)):
-        sexes[sex] |= set(names)
-    return frozenset(sexes["male"]), frozenset(sexes["female"])
-
-
-def other_names(male: Sequence[str], female: Sequence[str]) -> dict[str, list[str]]:
-    """For each name the list to draw from; a name of both genders stays as it is."""
-    for names in (male, female):
-        if isinstance(names, str) or len(names) == 0:
-            raise ValueError(f"names must be two lists (male names, female names), neither empty; got {names!r}")
-        for name in names:
-            if not isinstance(name, str) or not name.strip():
-                raise ValueError(f"a name must be a word, got {name!r}")
-    only_male = [n for n in dict.fromkeys(male) if n not in set(female)]
-    only_female = [n for n in dict.fromkeys(female) if n not in set(male)]
-    if not only_male or not only_female:
-        raise ValueError("every name of one list is in the other one too: there is nothing to draw from")
-    return dict.fromkeys(only_male, only_female) | dict.fromkeys(only_female, only_male)
+_MOST_LOOKS = 5  # at a name, until it is taken for no person's
+_NEAR = 2000  # characters after a name that may say that it is a person's; a long text is not read for each name
 
 
 def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
     """The given name of the person a text is about: the first known one that opens a sentence, perhaps after a title,
     or that somebody says of themselves, and is of the gender that the pronouns of the text say; else the only name in
-    the text, where pronouns of its gender alone follow it. None where there is no such name.
+    the text, where pronouns of its gender alone follow it. None where there is no such name. Without a pronoun of its
+    gender something else must say that it is a person's (`says_person`).
 
     >>> names = re.compile(r"\\b(?:John|Anna)\\b")
     >>> subject_name("Anna Lee is a nurse. She met John.", names, frozenset(["John"]))
@@ -149,18 +83,31 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     True
     """
     he, she = len(MALE.findall(text)), len(FEMALE.findall(text))
+    unsaid: Counter[str] = Counter()  # names that nothing has said to be a person's
     for match in pattern.finditer(text):
         name = match.group()
+        if unsaid[name] >= _MOST_LOOKS:
+            continue
         before = text[max(0, match.start() - 90) : match.start()]
-        opens = _START.search(before) or _OPENING.search(before)
-        if opens is None or part_of_a_place(text, match.start(), match.end()):
+        if _INTRODUCED[0].search(before) and _INTRODUCED[1].match(text, match.end()) is None:
+            return name
+        opens = STARTS.search(before) or _opened(before)
+        described = not opens and role_before(before)
+        if not (opens or described) or part_of_a_place(text, match.start(), match.end()):
             continue
         own, other = (he, she) if name in male else (she, he)
-        if any(name in some for some in _vague_names()) and (own == 0 or not _ACTS.match(text, match.end())):
+        if vague_name(name) and (own == 0 or not _ACTS.match(text, match.end())):
             continue  # "May she rest", "Frank talk"
+        if described and not _speaks_of(text, match, MALE if name in male else FEMALE):
+            continue
         if other_word(text, match.start(), match.end()) or _is_surname(text, name, pattern):
             continue  # "Georgia is a state"; "Gordon was the son of David Gordon"
-        if own == 0 and _COUPLE.match(text, match.end()):
+        if own == 0 and not says_person(text, match):
+            unsaid[name] += 1
+            continue  # Mary Kettles was on again
+        if own == 0 and _NOT_ACTING.match(text, match.end()) and not _may_act(text, match.end()):
+            continue  # Jenny wren nests
+        if ((own == 0 or other > 0) and _COUPLE.match(text, match.end())) or _SEVERAL.match(text, match.end()):
             return None  # "Kate and Tom share a flat" is about two
         if own < other:
             return None  # the text is about somebody else
@@ -168,10 +115,68 @@ def subject_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> s
     return _only_name(text, pattern, male)
 
 
+def says_person(text: str, match: re.Match[str]) -> bool:
+    """Whether something beside the pronouns says that the name is a person's: a title, an age, what the person is, or
+    the name alone at the beginning of a later sentence; of a town's name a surname is asked for too."""
+    before, name = text[max(0, match.start() - 40) : match.start()], re.escape(match.group())
+    near = text[match.end() : match.end() + _NEAR]
+    if re.search(rf"\b{TITLE}$", before):
+        return True
+    full = re.compile(_SURNAMED).match(text, match.end())
+    surname = "" if full is None or not full["full"].strip() else re.escape(full["full"].split()[-1])
+    if not surname and match.group() in words_of("names_and_towns"):
+        return False
+    if re.search(rf"\b{TITLE}(?:{name}{'|' + surname if surname else ''})\b", near):
+        return True  # Ms. Kettles
+    if _SOMEBODY.match(text, match.end()) is not None:
+        return True
+    said = _BEING_ONE.match(text, match.end())
+    words = [] if said is None else re.findall(r"[\w\[’'-]+", said[2])
+    if any(word.startswith("[") or names_people(word) or word in gendered_nouns() for word in words):
+        return True  # [occupation]: masked
+    alone = rf"[.!?]\s+{name}(?:['’]s)?\s+(?:and\b|is\b|was\b|has\b|had\b|also\b|[a-z]{{2,}}(?:s|ed)\b)"
+    return bool(surname) and re.search(alone, near) is not None
+
+
+def _may_act(text: str, end: int) -> bool:
+    """Whether the small word after a name may be what somebody does."""
+    follows = _NOT_ACTING.match(text, end)
+    word = "" if follows is None else follows[1]
+    known = word in words_of("verbs") or word in words_of("not_after_possessive")
+    return (
+        known
+        or re.search(r"(?:s|ed|ly)$|^(?:put|cut|let|set|read|hit|cost|swam|drew|flew|fell|rose|slept|shook)$", word)
+        is not None
+    )
+
+
+def _opened(before: str) -> bool:
+    """Whether a clause of nobody who acts stands before: "Born in Rome, ", "Known as a wit, singer ", "A rower, "."""
+    opening = _OPENING.search(before)
+    if opening is not None:
+        role = opening[1].split()
+        return not role or names_people(role[-1])
+    being = _BEING.search(before)
+    return being is not None and any(map(names_people, re.findall(r"[\w-]+", being[1])))
+
+
+def _speaks_of(text: str, match: re.Match[str], own: re.Pattern[str]) -> bool:
+    """Whether a surname follows, and then a pronoun that nobody else has come before."""
+    said = own.search(text, match.end())
+    if said is None or not surname_follows(text[match.end() : match.end() + 60]):
+        return False
+    between = text[match.end() : said.start()]
+    return re.search(r"[a-z][.!?][\"”’']?\s", between) is not None or not _beside("", between)
+
+
 def _is_surname(text: str, name: str, pattern: re.Pattern[str]) -> bool:
     """Whether the name stands after another given name and before no third one: David Gordon."""
     for match in re.finditer(rf"([A-ZÀ-Þ][\w’'-]+)\s+(?:[A-Z]\.\s+)?{re.escape(name)}\b", text):
-        if match[1] != name and pattern.fullmatch(match[1]) and not _surname(text[match.end() : match.end() + 60]):
+        if (
+            match[1] != name
+            and pattern.fullmatch(match[1])
+            and not surname_follows(text[match.end() : match.end() + 60])
+        ):
             return True
     return False
 
@@ -196,10 +201,13 @@ def other_word(text: str, start: int, end: int) -> bool:
     >>> other_word("Mark your calendar: Mark is here", 0, 4), other_word("Mark is here", 0, 4)
     (True, False)
     """
-    if not any(text[start:end] in some for some in _vague_names()):
+    town = text[start:end] in words_of("names_and_towns")
+    if not (town or vague_name(text[start:end])):
         return False
     begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\s\"“'‘(]*$", text[max(0, start - 6) : start])
-    return begins is not None and _NO_NAME.match(text, end) is not None
+    if begins is None:
+        return False
+    return _A_TOWN.match(text, end) is not None or (not town and _NO_NAME.match(text, end) is not None)
 
 
 def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str | None:
@@ -227,7 +235,7 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
         r"\b(?:son|daughter|brother|sister|wife|husband|widow|father|mother|friend|student|pupil|fan)\s+of\s+$", before
     ):
         return None
-    if any(name in some for some in _vague_names()) and not _ACTS.match(text, people[0].end()):
+    if vague_name(name) and not _ACTS.match(text, people[0].end()):
         return None  # Grace and poise
     if re.search(r"\b(?:is|was|became)\s+$", before) and re.match(
         r"(?:\s+[A-ZÀ-Þ]\w+)*\s?['’]s?\s", text[people[0].end() :]
@@ -242,8 +250,10 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
 
 def _beside(before: str, between: str) -> bool:
     """Whether the pronoun after `between` may be somebody else's than the name's: "a work by the painter Max Ernst, and
-    ... his", "... Max Ernst, though the critic hid his", "... Max Ernst, Napoleon and his"."""
+    ... his", "... praised Hughes after his", "Max Ernst, though the critic hid his", "Max Ernst, Napoleon and his"."""
     if _BESIDE.search(before) and len(between) > 30:
+        return True
+    if _DONE_TO.search(between) and re.search(r"[.!?]\s", between) is None:
         return True
     if re.search(r"[,;]\s+[A-ZÀ-Þ]\w+\s+and\s+$", between):
         return True
@@ -251,11 +261,11 @@ def _beside(before: str, between: str) -> bool:
     return any(word.startswith("[") or names_people(word) for words in said for word in words)  # [occupation]: masked
 
 
-def second_name(text: str, match: re.Match[str], subject: str, male: frozenset[str]) -> bool:
+def second_name(text: str, match: re.Match[str], subject: str, of_a_man: bool, male: frozenset[str]) -> bool:
     """Whether the name is the subject's second one: Maria in Anna Maria Lindqvist."""
     leading = re.search(rf"(?<!\w){re.escape(subject)} $", text[max(0, match.start() - 40) : match.start()])
-    same = (match.group() in male) == (subject in male)
-    return leading is not None and same and _surname(text[match.end() : match.end() + 60])
+    same = (match.group() in male) == of_a_man
+    return leading is not None and same and surname_follows(text[match.end() : match.end() + 60])
 
 
 def namesake(text: str, match: re.Match[str]) -> bool:
@@ -267,49 +277,3 @@ def namesake(text: str, match: re.Match[str]) -> bool:
     first = re.search(rf"(?<!\w){name}(?:\s+([A-ZÀ-Þ][\w’'-]+))?(?=\W)[^.!?\n]*$", before)
     follows = re.match(r"\s+(of\s+[A-ZÀ-Þ]|the\s+[A-ZÀ-Þ]|[A-ZÀ-Þ][\w’'-]+)", text[match.end() : match.end() + 40])
     return first is not None and follows is not None and follows[1] != first[1]
-
-
-def part_of_a_place(text: str, start: int, end: int) -> bool:
-    """Whether the name is part of the name of a place, an organisation, a saint or another name: San Diego, Johns
-    Hopkins, Elton John, Mr Thomas, Anna-Maria."""
-    before, after = text[max(0, start - 40) : start], text[end : end + 60]
-    if re.search(r"[\w’'][-‐‑]$|\b[A-ZÀ-Þ]\w*\s[-‐‑]\s$|\b[A-ZÀ-Þ]['’]$", before) or re.match(
-        r"[-‐‑]\w|\s[-‐‑]\s[A-ZÀ-Þ]", after
-    ):
-        return True
-    if re.search(r"[\"“]\s?$", before) and not _START.search(before):
-        return True  # a work, or what somebody says: the song "Natalie"
-    if re.search(r"\b[A-ZÀ-Þ][\w’'-]+\s+(?:[A-Z]\.\s+)+$", before) and not _surname(after):
-        return True  # Jerome K. Jerome
-    leading = re.search(r"([\w’'.]+)\s+$", before)
-    if leading is not None:
-        word = leading[1]
-        of_a_town = word not in ("to", "of", "from") or text[start:end] in words_of("names_and_towns")
-        if (word.lower() in words_of("before_places") and of_a_town) or (
-            re.fullmatch(rf"(?:Mr|Mrs|Ms|Miss{_LEARNED if text[start:end] in known_names()[0] else ''})\.?", word)
-            and not _surname(after)
-        ):
-            return True
-        titled = re.fullmatch(rf"(?:{_ROLES}|Mr|Mrs|Ms|Miss)\.?", word)
-        begins = re.search(r"(?:^|[.!?:;]\s+|\n)[\w’'.]+\s+$", before)
-        if word[:1].isupper() and titled is None and begins is None and not word.endswith((".", "!", "?", ":")):
-            return True  # a surname, or a second name
-    region = _REGION.match(after)
-    if region is not None and (region[1] is None or region[1] in words_of("regions")):
-        return True  # Elizabeth, New Jersey
-    following = re.split(r"[,;:!?\n(]|\.\s", re.sub(r"^\s?['’]\s?s?(?=\s)", "", after), maxsplit=1)[
-        0
-    ]  # Martha's Vineyard
-    words = re.findall(r"[\w&’'.-]+", following)[:5]
-    capital = []
-    for word in words:
-        if not (word[:1].isupper() or word == "&"):
-            break
-        capital.append(word.lower().rstrip("’'."))
-    if len(capital) == 1 and capital[0] in _SURNAMES and _START.search(before):
-        return False  # Susan Park is a nurse
-    return any(word in words_of("after_places") for word in capital)
-
-
-def _surname(after: str) -> bool:
-    return re.match(r"\s+(?:[A-Z]\.\s+)?[A-ZÀ-Þ][\w’'-]+", after) is not None

@@ -8,18 +8,21 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from evenhand.counterfactuals.antecedents import another
-from evenhand.counterfactuals.names import known_names
+from evenhand.counterfactuals.antecedents import FEMALE, MALE, another
+from evenhand.counterfactuals.given_names import all_known_names, known_names
 from evenhand.counterfactuals.texts import word_list
 
 __all__ = ["describes_subject", "gendered_nouns", "left_noun", "other_people"]
 
-_PARTNERS = frozenset(["husband", "wife", "boyfriend", "girlfriend", "fiancé", "fiancée"])
+_PARTNERS = frozenset(["husband", "wife", "boyfriend", "girlfriend", "fiancé", "fiancée", "hubby", "wifey"])
+_TITLED = ("congress", "council", "assembly", "alder", "chair")  # Councilwoman Lee
 _RELATIVES = frozenset(
     ["father", "mother", "dad", "mum", "mom", "grandfather", "grandmother", "stepfather", "stepmother", "uncle", "aunt"]
     + ["son", "daughter", "brother", "sister", "nephew", "niece", "grandson", "granddaughter", "godfather", "godmother"]
-    + ["stepson", "stepdaughter", "stepbrother", "stepsister", "grandpa", "grandma"]
+    + ["stepson", "stepdaughter", "stepbrother", "stepsister", "grandpa", "grandma", "papa", "mama", "daddy", "mommy"]
+    + ["godson", "goddaughter", "stepdad", "stepmum"]
 )
+_FAMILY = "|".join(sorted(_RELATIVES | _PARTNERS))
 _OWNED = re.compile(
     r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]()-]+\s*,?\s+){0,7}$",
     re.IGNORECASE,
@@ -35,14 +38,14 @@ _THEIRS = re.compile(  # "his press ", "her wealthy "; not "her time as an "
 )
 _KIN = re.compile(  # "his father is a ", "her brother, a ", "her mother, Ann Lee, was also a "
     r"(?:\b(?:my|your|his|her|its|our|their|whose|the)|[\w\]]\s?['’]\s?s|s\s?['’])\s+(?:[\w-]+\s+)?"
-    rf"(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})(?:-in-law)?"
+    rf"(?:{_FAMILY})(?:-in-law)?"
     r"(?:\s+(?:\w+\s+){0,4}|\s?,\s+(?:an?|the)\s+(?:\w+\s+)?|"
-    r"(?:(?!\b(?:he|she|i|who)\b)[^.;!?]){1,40}\s(?:is|was|,)\s+(?:(?:also|once|now)\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,2}|"
+    r"(?:(?!\b(?:he|she|i|who)\b)[^.;!?]){1,40}\s(?:is|was|became|(?:serve[sd]|work(?:s|ed)|acted)\s+as|,)\s+(?:(?:also|once|now)\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,2}|"
     r"\s+(?:is|was)\s+(?:an?|the)\s+(?:[\w\[\]-]+\s+){0,3}and\s+(?:[\w-]+\s+){0,2})$",
     re.IGNORECASE,
 )
 _NAMED = re.compile(  # a name follows: "his wife Ann", "her husband, the Swiss painter Max Egli"
-    r"\s*(?:[,()]|is\b|was\b)?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
+    r"(?:\s+of\s+[\w-]+\s+years)?\s*(?:[,()]|is\b|was\b)?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
     r"\s*(?:,|and(?=\s+[\w\s-]+,))\s*(?:(?!(?:who|whom|whose|which|where|when|and|but|or|he|she|they|in|on|for|as|is|was)\b)"
     r"[a-zà-ÿ\[][\w\]’'-]*(?:\s?[,/-])?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,8}[A-ZÀ-Þ][a-zà-ÿ]"
 )
@@ -50,44 +53,86 @@ _NAME_BEFORE = re.compile(  # "Max Egli, her former ", "Max Egli, a banker and h
     r"[A-ZÀ-Þ][\w’'-]+\s+[A-ZÀ-Þ][\w’'-]+\s?,\s+(?:an?\s+[^.;,]{1,40}\band\s+)?(?:his|her)\s+(?:[\w-]+\s+)?$|"
     r"[A-ZÀ-Þ][\w’'-]+\s?\(\s?[A-ZÀ-Þ][\w’'-]*\s?['’]\s?s?\s+(?:[\w-]+\s+)?$"  # Quinn (Max's former
 )
+_NAMES_HIM = re.compile(
+    r"\s+(?:called|named|known\s+as|by\s+the\s+name\s+of)\s+([A-ZÀ-Þ]\w+)|"
+    r",\s+([A-ZÀ-Þ][a-zà-ÿ’'-]+)(?:\s+[A-ZÀ-Þ][\w’'-]+)?(?=,|\s+\(|\s+(?:who|is|was|has)\b)|"
+    r"\s+(?:is|was)\s+([A-ZÀ-Þ]\w+)\s+[A-ZÀ-Þ]\w"
+)
 _CALLED = re.compile(  # a name before it: "Louise Brooks was the daughter"
-    r"([A-ZÀ-Þ][\w’'-]+)\s+[A-ZÀ-Þ][\w’'-]+\s*(?:,|is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
+    r"([A-ZÀ-Þ][\w’'-]+)\s+([A-ZÀ-Þ][\w’'-]+)\s*,?\s*(?:is|was|\([^)]*\))?\s*(?:the|an?)?\s*(?:[\w-]+\s+){0,3}$"
+)
+_TITLED_SO = re.compile(  # "Her sleuth, Mrs. Tuttle, is a "
+    r",\s+(?:Mr|Mrs|Ms|Miss|Dr|Sir|Lady|Lord)\.?\s+(?:[A-ZÀ-Þ][\w’'-]+\s+)?([A-ZÀ-Þ][\w’'-]+)\s*,\s+(?:who\s+)?(?:is\s+|was\s+)?"
+    r"(?:also\s+)?(?:an?|the)\s+(?:[\w-]+\s+){0,3}$"
 )
 _SOMEBODYS = re.compile(  # "with a ", "has two sons and a "
-    r"\b(?:of|by|with|to|from|for|met|than|like|has|have|had|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
+    r"\babout\s+(?:an?|the)\s+(?:[\w-]+\s+){0,2}$|\b(?:of|by|with|to|from|for|met|than|like|has|have|had|having|raised|raising|adopted|tells?|told|asks|asked)\s+an?\s+"
     r"(?:[\w-]+\s+){0,2}$|\b(?:(?:an)?other|a\s+second|a\s+third)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:sons|daughters|brothers|sisters|nephews|nieces|uncles|aunts|grandsons|granddaughters|monks|nuns|men|women|boys|girls)"
     r"\s*(?:,|,?\s+and|\s+or)\s+(?:an?|one|the)\s+(?:[\w-]+\s+)?$|"
     r"\b(?:has|have|had|with|by)\s+(?:an?|one)\s+(?:[\w-]+\s+){1,3}(?:and|or)\s+(?:(?:an?|one)\s+)?$|"
     r"\b(?:father|mother|parents?|guardian|owner|killer|murder|death|body|care)\s+of\s+(?:the|this|that)\s+(?:[\w-]+\s+){0,6}$|"
+    r"\b(?:idea|notion|concept|image|figure|myth|archetype|trope|stereotype|portrayal|depiction|cult)s?\s+of\s+the\s+(?:[\w-]+\s+){0,2}$",
+    re.IGNORECASE,
+)
+_CHILD_OF = re.compile(  # "the daughter of a judge and a "
     r"\b(?:son|daughter|child|children)\s+(?:of|to)\s+an?\s+[^.;,!?]{1,40}\band\s+an?\s+(?:[\w-]+\s+){0,2}$",
     re.IGNORECASE,
 )
 _QUOTED = (re.compile(r"[\"“]\s?(?:[\w-]+\s+){0,2}$"), re.compile(r"\s?[\"”]"))  # the word itself: the "angry man" card
+_ANYBODY = re.compile(  # "every ", "any young "; not "all the "
+    r"\b(?:every|each|any|no|all)\s+(?:(?!(?:an?|the|this|that|his|her|my|your|our|their|its|of)\b)[\w-]+\s+)?$",
+    re.IGNORECASE,
+)
+_ONE_NAME = (  # "Opal, my late ", "Goneril, the eldest "
+    re.compile(r"(?<!\w)([A-ZÀ-Þ][\w’'-]+)\s?,\s+(?:my|our)\s+(?:[\w-]+\s+)?$"),
+    re.compile(r"(?:^|[.!?]\s+)([A-ZÀ-Þ][\w’'-]+)\s?,\s+(?:the|an?)\s+(?:[\w-]+\s+)?$"),
+)
 _LISTED = re.compile(r"\bwere\s+(?:[^.;!?]*(?:,|\band)\s+)?an?\s+(?:[\w-]+\s+)?$")
 _SAID = (
-    r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)\s+"
-    r"(?:(?:also|now|still|already|both)\s+)?"
+    r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)(?:,[^,.;]{1,30},)?\s+"
+    r"(?:(?:also|now|still|already|both|[a-z]+ly)\s+)?"
 )
 _BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"
 _PHRASE = (
-    r"(?:(?:an?|the)\s+(?:(?!(?:his|her|of)\b)[\w'’-]+\s+){0,3}|"
+    r"(?:(?:an?|the)\s+(?:(?:kind|sort|type)\s+of\s+)?(?:(?!(?:his|her|of)\b)[\w'’-]+\s+){0,3}|"
     rf"{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
 )
 _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not for a person of that gender
-    ("man", "woman"): (r"\b(?:best|iron|isle of|no|every|hit|con|straw|of|ice|ladies['’]?)\s+$", None),
+    ("man", "woman"): (
+        r"\b(?:best|iron|isle of|no|every|hit|con|straw|(?<!kind )(?<!sort )(?<!type )of|ice|ladies['’]?|bogey|snow|"
+        r"gingerbread|stick)\s+$",
+        None,
+    ),
     ("mum", "dad"): (r"\b(?:keep|keeping|kept|stay)\s+$", r"['’]s the word\b"),
     ("mother", "father", "sister", "brother", "daughter"): (
         None,
-        r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|page|project)\b",
+        r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|page|project|"
+        r"ships?|hens?|goose|superior|boxes|plants?|trees?|sauce|daughter|son|lodge|church|house|cells?|country|confessor)\b",
     ),
-    ("lady",): (r"\b(?:first|bag|old|cat|dinner|leading)\s+$", r"\s+(?:love|luck|friends?|dancers|doctors?|bug)\b"),
-    ("gentleman",): (None, r"['’]s\b|\s+farmer\b"),
+    ("lady",): (
+        r"\b(?:first|bag|old|cat|dinner|leading|lunch|tea|pink)\s+$",
+        r"['’]s\b|\s+(?:love|luck|friends?|dancers|doctors?|bug|apples?|fingers?|ferns?|killer|boss|parts|chapel)\b",
+    ),
+    ("gentleman",): (None, r"['’]s\b|\s+(?:farmer|caller)\b"),
+    ("widow",): (r"\b(?:black|grass|football)\s+$", r"['’]s\s+(?:peak|walk|weeds|mite)\b|\s+(?:spiders?|maker)\b"),
+    ("guy", "lad"): (
+        r"\b(?:bad|good|wise|fall|tough|family|wise)\s+$",
+        r"\s+(?:ropes?|lines?|wires?|fawkes|code|thing)\b",
+    ),
     ("actor", "man"): (None, r"\s+(?:model|network|hours?|power|made|up|cave|caves|bun|servant|of god|of the match)\b"),
+    ("grandfather", "grandmother"): (None, r"\s+(?:clauses?|clocks?|rights?|rules?|provisions?|status)\b"),
+    ("handyman",): (None, r"\s+specials?\b"),
+    ("bachelor",): (
+        None,
+        r"(?:['’]s)?\s+(?:of|degrees?|from|at|part(?:y|ies)|pads?|flats?|buttons?|nights?|weekends?|in(?!\s+(?:his|the)\b))\b|['’]s\b",
+    ),
     ("cowboy", "cowgirl"): (None, r"\s+(?:boots?|hats?|films?|movies?|songs?|music|code|culture)\b"),
     ("girl", "boy"): (r"\bgirly\s+$", r"\s+(?:scout|scouts|band|group|friday|guide)\b"),
 }
-_ANY_IDIOM = re.compile(r"['’]?s?\s+(?:bug|bird|of the match|overboard|day)\b", re.IGNORECASE)
+_ANY_IDIOM = re.compile(
+    r"['’]?s?\s+(?:bug|bird|of the match|overboard|day|mantle|slippers?|club|room)\b", re.IGNORECASE
+)
 
 
 @cache
@@ -105,14 +150,19 @@ def _men() -> frozenset[str]:
     return frozenset(line.split()[0] for line in word_list("gendered_nouns"))
 
 
+@cache
+def _in_a_row() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(sorted(gendered_nouns()))})(?:\s?,\s+(?:and\s+)?|\s+and\s+)$")
+
+
 def other_people(text: str, subject: str | None) -> frozenset[str]:
-    """The given names in the text that are not the subject's, places left aside ("in Charlotte")."""
-    male, female = known_names()
-    said = re.finditer(r"(?<!\w)(?:(in|at|near)\s+)?([A-ZÀ-Þ][\w’]*)", text)
-    return frozenset(m[2] for m in said if m[1] is None and m[2] in male | female and m[2] != subject)
+    """The given names in the text that are not the subject's; places and names at birth left aside ("in Charlotte")."""
+    names = all_known_names()
+    said = re.finditer(r"(?<!\w)(?:(in|at|near|\((?:born|née|formerly))\s+)?([A-ZÀ-Þ][\w’]*)", text)
+    return frozenset(m[2] for m in said if m[1] is None and m[2] in names and m[2] != subject)
 
 
-def describes_subject(word: str, before: str, subject: str | None, male: bool | None = None) -> bool:
+def describes_subject(word: str, before: str, subject: str | None, male: bool | None = None, surname: str = "") -> bool:
     """Whether the noun is said of the person the text is about: "She is the first ", "Daniel was the ", "I am a ".
 
     >>> describes_subject("woman", "Susan leads it; she is the first ", None), describes_subject("son", "a ", None)
@@ -121,8 +171,12 @@ def describes_subject(word: str, before: str, subject: str | None, male: bool | 
     who = (
         r"\b(he|she|i)"
         if subject is None
-        else rf"\b(he|she|i|{re.escape(subject)}(?:\s+(?-i:[A-ZÀ-Þ])[\w’'-]+){{0,2}})"
+        else rf"\b(he|she|i|{re.escape(subject)}(?:\s+(?-i:[A-ZÀ-Þ])[\w’'-]+){{0,2}}|{re.escape(surname) or subject})"
+        r"(?:\s?\([^)]*\)|,[^,;.]{1,30},)?"
     )
+    listed = _in_a_row().search(before)
+    if listed is not None:  # a husband, father and
+        return describes_subject(word, before[: listed.start()], subject, male, surname)
     said = re.search(rf"{who}(?:\s+{_SAID}|['’](?:s|m)\s+){_PHRASE}$", before, re.IGNORECASE)
     if said is None:
         return False
@@ -133,32 +187,57 @@ def left_noun(
     word: str, match: re.Match[str], before: str, after: str, subject: str | None, others: frozenset[str]
 ) -> str:
     """Why a gendered noun stays as it is; "" where it is said of the person the text is about."""
-    if re.search(r"[\w]\s?[-‐‑/]\s?$", before) or re.match(r"(?:['’]s)?\s?[-‐‑/]\s?[\w\[]", after):
+    if re.search(r"(?<!\b[Ee]x-)(?<=\w[-‐‑/])$|\w\s?[-‐‑/]\s$|\w\s[-‐‑/]$", before) or re.match(
+        r"(?:['’]s)?\s?[-‐‑/]\s?[\w\[]", after
+    ):
         return "compound"
+    surname = _surname(match.string, subject)
+    if surname and word.startswith(_TITLED) and re.match(rf" {re.escape(surname)}\b", after):
+        return ""  # Councilwoman Lee
     first = re.search(r"(?:^|[.!?:;]\s+|\n\s*)(?:(?:a|an|the)\s+)?$", before, re.IGNORECASE) is not None
     if match.group()[:1].isupper() and not match.group().isupper() and not first:
         return "name"
     if _QUOTED[0].search(before) and _QUOTED[1].match(after):
         return "quoted"
     own = subject is not None and re.match(rf" {re.escape(subject)}\b", after) is not None  # actress Laura Lee
-    if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after) and not (own and word not in _PARTNERS | _RELATIVES and not first):
-        return "name"
+    if subject is not None and re.match(
+        rf"(?:\s?,\s+[a-z-]+)*\s+and\s+(?:[a-z\[\]-]+\s+){{1,4}}{re.escape(subject)}\b", after
+    ):
+        return ""  # actress and former model Laura Lee
+    if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after):
+        return "" if own and word not in _PARTNERS | _RELATIVES else "name"
     if _idiom(word, before, after):
         return "idiom"
+    if (
+        word in _RELATIVES
+        and match.group()[:1].isupper()
+        and not re.search(r"\w\s+$", before)
+        and re.match(r"\s+(?!(?:is|was|has|does|says)\b)[a-z]+s\b", after)
+    ):
+        return "name"  # Brother printers, Sister cities
+    if _ANYBODY.search(before) and not _says_more(match, word in _men()):
+        return "anybody"
     other = gendered_nouns()[word]
     if re.match(rf"\s+(?:and|or)\s+(?:an?\s+)?{other}\b", after) or re.search(
         rf"\b{other}\s+(?:and|or)\s+(?:an?\s+)?$", before
     ):
         return "both genders"
-    called = re.match(r"\s+(?:called|named|known\s+as|by\s+the\s+name\s+of)\s+([A-ZÀ-Þ]\w+)", after)
-    if called is not None and called[1] != subject:
-        return "somebody else"  # a son called Harrison
-    if describes_subject(word, before, subject):
+    called = _NAMES_HIM.match(after)
+    if called is not None and (called[1] or called[2] or called[3]) not in (subject, surname):
+        return "somebody else"  # a son called Harrison; our waitress, Brandi, was; the man is Prem Arya
+    if _CHILD_OF.search(before) or re.match(rf"(?:['’]s)?\s+(?:{_FAMILY})\b", after):
+        return "somebody else"  # a fisherman's son, her landlord father
+    titled = _TITLED_SO.search(before)
+    if titled is not None and titled[1] != surname:
+        return "somebody else"
+    if describes_subject(word, before, subject, surname=surname):
         return ""
+    if other not in gendered_nouns() and re.search(rf"\bthe\s+(?:\w+\s+)?{other}\b", match.string, re.IGNORECASE):
+        return "both genders"  # the bride and the groom, who stays
     if (
         word in _RELATIVES
         and re.match(r"\s+of\s+[A-ZÀ-Þ]", after)
-        and not re.search(r"\b(?:an?|the)\s+(?:\w+\s+)?$", before)
+        and not re.search(r"\b(?:an?|the)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
     ):
         return "somebody else"  # Grizell, sister of Jonathan
     if word in _RELATIVES and re.match(r"\s+of\b", after) and _LISTED.search(before):
@@ -168,23 +247,64 @@ def left_noun(
         return "somebody else"
     if word in _PARTNERS and _NAME_BEFORE.search(before):
         return "somebody else"
+    named = _ONE_NAME[0].search(before) if word in _PARTNERS else None
+    if word in _RELATIVES and re.match(r"\s+of\s+[A-ZÀ-Þ]", after):
+        named = _ONE_NAME[1].search(before)
+    if named is not None and named[1] not in (subject, surname):
+        return "somebody else"  # whose name stays
+    if word in _PARTNERS and re.search(
+        rf"\byour\s+(?:\w+\s+)?$|\b(?:{_FAMILY})['’]?\s?['’]?s\s+(?:\w+\s+)?$", before, re.I
+    ):
+        return "somebody else"  # of whoever is addressed, of a relative: her sister's husband
+    if re.search(r"\b(?:trans|transgender)\s+$", before, re.IGNORECASE):
+        return "somebody else"  # unless it has been said of the subject
+    if (
+        word in _PARTNERS
+        and re.search(r"\b(?:my|our)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
+        and re.match(r"['’]s\b", after)
+        and another(match.string, match.start(), match.end(), word in _men())
+    ):
+        return "somebody else"  # my girlfriend's dad says he
     if word in _PARTNERS and _PARTNERED.search(before):
         return "somebody else" if _described(after) else ""
     if re.match(r"\s+(?:(?:that|whom)\s+)?(?:he|she)\s+\w", after) or re.search(r"\b(?:de|du|le|la)\s+$", before):
         return "somebody else"  # the cameraman he wanted; a poupée de son
-    if _THEIRS.search(before) or re.match(rf"\s+(?:{'|'.join(sorted(_RELATIVES | _PARTNERS))})\b", after):
-        return "somebody else"  # his press spokesman, her landlord father
+    if _THEIRS.search(before):
+        return "somebody else"  # his press spokesman
     male, _ = known_names()
     if _SOMEBODYS.search(before) or any((name in male) == (word in _men()) for name in others):
         return "somebody else"  # it may describe a person whose name stays
     called = _CALLED.search(before)
-    if (called is not None and called[1] != subject) or _KIN.search(before) is not None:
+    if (called is not None and called[1] != subject and called[2] != surname) or _KIN.search(_plain(match)) is not None:
         return "somebody else"
     return "somebody else" if another(match.string, match.start(), match.end(), word in _men()) else ""
 
 
+def _says_more(match: re.Match[str], male: bool) -> bool:
+    """Whether a pronoun of that gender follows in the sentence: "every man loves his dog"."""
+    sentence = re.split(r"[.!?]\s", match.string[match.end() : match.end() + 200], maxsplit=1)[0]
+    return (MALE if male else FEMALE).search(sentence) is not None
+
+
+def _plain(match: re.Match[str]) -> str:
+    """What stands before the noun, without brackets: "his mother, Eve Ray (1915-1999), was a "."""
+    return re.sub(r"\s?\([^()]*\)(?:\s?,)?", "", match.string[max(0, match.start() - 240) : match.start()])
+
+
+def _surname(text: str, subject: str | None) -> str:
+    """What follows the given name of the subject: Lee in Susan B. Lee, "" if there is none."""
+    if subject is None:
+        return ""
+    found = re.search(
+        rf"(?<!\w){re.escape(subject)}\s+(?:[A-ZÀ-Þ]\.\s+|[A-ZÀ-Þ][\w’'-]+\s+(?=[A-ZÀ-Þ]))?([A-ZÀ-Þ][\w’'-]*\w)", text
+    )
+    return "" if found is None else re.sub(r"['’]s$", "", found[1])
+
+
 def _described(after: str) -> bool:
-    """Whether what follows a partner says the gender once more: "his wife, the youngest niece"."""
+    """Whether what follows a partner says the gender once more: "his wife, the youngest niece", "... and mother of"."""
+    if re.match(r"\s+and\s+(?:the\s+)?(?:father|mother|grandfather|grandmother)\s+(?:of|to)\b", after):
+        return True
     said = re.match(r"\s*,\s*(?:the|an?)\s+(?:[\w-]+\s+){0,3}?([a-z]+)\b", after)
     words = re.findall(r"[a-z]+", said[0]) if said is not None else []
     return any(word in gendered_nouns() for word in words)

@@ -19,7 +19,7 @@ _HEDGES = (
     r"more|most|never|always|even|non|as|fucking|such|[a-z]+ly)\s+)*"
 )
 _LINKS = (  # he is, she became, they call him, was raised
-    rf"(?:{BE}|whos|bec[ao]m(?:e|es|ing)|turn(?:s|ed|ing)?|born|raised|sounds?|look(?:s|ed|ing)?|feels?|felt|"
+    rf"(?:{BE}|whos|bec[ao]m(?:e|es|ing)|turn(?:s|ed|ing)?|born|raised|gr(?:ew|ow|own|owing)\s+up|sounds?|look(?:s|ed|ing)?|feels?|felt|"
     r"act(?:s|ing|ed)?|smells?|(?:is|was|are|were|do|does)n['’]?t|ain['’]?t|hes|shes|theyre|youre|your|ur|"
     r"(?:identif|describ|categori|label|brand|considered|out|treat)\w*(?:\s+\w+)?\s+as|"
     r"(?:call|mak|think|believ|consider)(?:s|e|es|ed|ing)?(?:\s+[\w'’]+){1,2}|made\s+\w+|called)"

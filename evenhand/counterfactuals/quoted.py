@@ -18,6 +18,14 @@ _WORD_BEFORE = re.compile(
     rf"(?:{_OPENS}[\w\s-]{{2,30}}{_CLOSES}\s+(?:and|or)\s+)?(?:{_OPENS}|[\"\s]+)$",
     re.IGNORECASE,
 )
+_CHANGED = re.compile(  # "changed 'whites' to '", "German for '"; the words are spoken about
+    r"\b(?:chang|replac|reword|renam|rewrit|swap|substitut|correct|translat|remov|delet)\w*\b[^.!?\n]{0,60}[\"“”'‘]+$|"
+    r"\b(?:[A-Z]\w+(?:ish|an|ese|ch|in|ic|ew) for|means?|meaning|translate[sd]? (?:as|to))\s+[\"“”'‘]+$"
+)
+_QUOTE_ENDS = re.compile(r"(?:\s+[\w-]+){0,2}\s?[\"”“'’]")
+_TERMS = re.compile(  # the terms "Turks" and "
+    rf"\b(?:{_KIND})\s+(?:[\"“”'‘\s]+[\w\s-]{{2,30}}[\"”“'’\s]+,?\s*(?:and|or)?\s*){{1,4}}[\"“”'‘\s]+$", re.IGNORECASE
+)
 _WRITTEN = re.compile(r"\b(?:instances?|occurrences?|uses?|usage)\s+of\s+[\"“'‘]+$", re.IGNORECASE)
 _PAGE = re.compile(r"(?: (?:(?:and|of|in) )?[A-Z]\w*){0,3} (?:section|article|page|entry|category|template|heading)\b")
 _ONE = re.compile(r" (?:covers|includes|redirects)\b")  # "Galician Jews" covers all: a page
@@ -42,6 +50,8 @@ def spoken_about(before: str, after: str) -> bool:
     (False, True, False)
     """
     if _WORD_AFTER.match(after) or (_MEANS.match(after) and _BEING.search(before) is None):
+        return True
+    if (_CHANGED.search(before) or _TERMS.search(before)) and _QUOTE_ENDS.match(after):
         return True
     follows = re.match(r"\s+([^\W\d_]+)", after)
     if follows is not None and names_people(follows[1]):

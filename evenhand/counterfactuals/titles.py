@@ -32,6 +32,13 @@ _BESIDE = re.compile(
 )
 
 
+_PUT_IN = (
+    re.compile(r"\b(?:he|she|i|we)\b.*\w\s?,\s+$", re.IGNORECASE),
+    re.compile(r"\.?\s+(?:[A-ZÀ-Þ]\.\s*)*[A-ZÀ-Þ][\w’'-]*\s?,"),
+)
+_SAYS_MORE = re.compile(r"\b(?:he|him|his|she|hers?)\b", re.IGNORECASE)
+
+
 def left_title(text: str, match: re.Match[str], subject: str | None, male: bool | None) -> str:
     """Why a title stays as it is; "" where it is that of the person the text is about.
 
@@ -50,11 +57,21 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
         return "a work"
     if _STARTS.search(before[-8:]):
         return ""
-    own = surname is not None and _own(text, surname[1], subject)
+    own = surname is not None and (_own(text, surname[1], subject) or surname[1] == subject)
     if not own and (_PLAYED.search(_sentence(before)) or re.search(r"[“\"‘*_][^”\"’*_.!?]*$", before[-30:])):
         return "a work"
     if not own and (_acts_before(_sentence(before), subject) or _BESIDE.search(_sentence(before))):
         return "somebody else"
+    if not own and re.search(r"\bat\s+$", before) and re.match(r"\.?\s+[A-ZÀ-Þ][\w-]*\s?['’]s\b", after):
+        return "somebody else"  # at Miss Pym's school
+    if not own and _PUT_IN[0].search(_sentence(before)) and _PUT_IN[1].match(after):
+        return "somebody else"  # she left when the owner, Mr. Ray, fell ill
+    if (
+        not own
+        and re.search(r"\b(?:his|her)\b.*\bthat\s+$", _sentence(before))
+        and not _SAYS_MORE.search(text, match.end())
+    ):
+        return "somebody else"  # informs his servant that Mr. Hyde will come
     return "somebody else" if _of_another(text, match, male) else ""
 
 

@@ -23,7 +23,7 @@ _OF_SEVERAL = frozenset(["are", "were", "have", "do", "don't", "aren't", "weren'
 _BEGINS = re.compile(r"(?:^|[.!?\n=]\s*|\b\w{2,}s,?\s+(?:and|or)\s+)$")  # Chinese are; gays, bis and trans have
 _DETERMINED = re.compile(  # a, the very first, that poor
     r"\b(an?|the|any|each|every|another|one|some|no|(?<!is )(?<!was )(?:that|this))\s+"
-    r"(?:(?:\w+ly|\w{2,}est|real|true|proud|fellow|former|typical|only|first|second|third|last|next|other|poor|lone|single|"
+    r"(?:(?:\w+ly|\w{2,}est|real|true|actual|proud|fellow|former|typical|only|first|second|third|last|next|other|poor|lone|single|"
     r"fucking|fuckin|filthy|dirty|born|stupid|average|good|great|bad|nice|new|old|young|elderly|deaf|blind|rich|famous|fat|ugly|"
     r"little old|self[- ]hating|most \w+)\s+){0,2}$",
     re.IGNORECASE,

@@ -142,7 +142,7 @@ def test_what_something_is_like_is_not_who_somebody_is(text, token):
         ("A BUDDHIST TEACHER LIVES THERE", "BUDDHIST"),
         ("an American CEO resigned", "American"),
         ("gay rights matter", "gay"),
-        ("people of Jewish lineage", "Jewish"),
+        ("people of Jewish heritage", "Jewish"),
         ("Muslim and Hindu", "Muslim"),
     ],
 )
@@ -231,7 +231,7 @@ def test_more_that_is_about_nobody(text, word, why):
         ("American college graduates", "American"),
         ("a Taoist rents the flat", "Taoist"),
         ("the Muslim and the Sikh alike", "Sikh"),
-        ("a wizard, blind from birth, sang", "blind"),
+        ("a baker, blind from birth, sang", "blind"),
         ("My aunt went deaf.", "deaf"),
         ("Is Tom Muslim?", "Muslim"),
         ("They live in Asia. White people live here", "White"),
@@ -251,3 +251,63 @@ def test_more_that_is_about_somebody(text, word):
 def test_teenagers_are_people():
     assert left_because("a friend of teenagers", 12, 21, "teenage", plural=True, insults=False) == ""
     assert reason("a teenage dream", "teenage") == "no person"
+
+
+def test_the_name_of_a_group():
+    assert reason("he left the True Torah Jews in May", "Jews", plural=True) == "name"
+    assert reason("he met Many American Jews in May", "Jews", plural=True) == ""
+    assert reason("In May, Polish Jews left", "Jews", plural=True) == ""
+
+
+def test_animals_and_endearments():
+    assert reason("what you saw is a juvenile male.", "male") == "no person"
+    assert reason("what you saw is a tall male.", "male") == ""
+    assert reason("poor old me", "old") == "idiom"
+    assert reason("Thanks, old man.", "old") == "idiom"
+    assert reason("A tall, old man sang.", "old") == ""
+    assert reason("his black cock ate the white dog", "black") == "idiom"
+    assert reason("any old rope", "old") == "idiom"
+    assert reason("a poor old woman", "old") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "why"),
+    [
+        ("Young adult romance sells well", "Young", "idiom"),
+        ("an outlet for both the American and the Danish charger", "American", "thing"),
+        ("a Mexican-born baker", "Mexican", "compound"),
+        ("an Indian born novelist", "Indian", "compound"),
+        ("she applied for Canadian citizenship", "Canadian", "thing"),
+        ("her Japanese nationality", "Japanese", "thing"),
+        ("people of African descent", "African", "thing"),
+        ("a strong Indian accent", "Indian", "thing"),
+        ("u r blind if u missed that", "blind", "idiom"),
+        ("the mayor is blind to all of this", "blind", "idiom"),
+        ("are you blind, mate", "blind", "insult"),
+        ("You must be blind", "blind", "insult"),
+        ("a young werewolf", "young", "no person"),
+        ("a blind vampire hunts", "blind", "no person"),
+        ("that old sorcerer", "old", "no person"),
+        ("the white monsters", "white", "no person"),
+    ],
+)
+def test_kinds_of_books_plugs_papers_and_mythical_beings_are_nobody(text, word, why):
+    start = text.index(word)
+    assert left_because(text, start, start + len(word), word.lower(), plural=False, insults=False) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Young adult patients wait", "Young"),
+        ("a young adult who sings", "young"),
+        ("the American and the Danish drivers", "American"),
+        ("the American and the Dane are here", "American"),
+        ("an Indian born in Pune", "Indian"),
+        ("an American citizen", "American"),
+        ("my cousin is blind, and he cooks", "blind"),
+        ("a young prince", "young"),
+    ],
+)
+def test_beside_them_somebody_is_meant(text, word):
+    assert reason(text, word) == ""

@@ -39,6 +39,7 @@ def test_identity_words_and_their_plurals():
         "a {} piano teacher",
         "the {} community",
         "Kim is {}.",
+        "I grew up {} in Ohio",
         "she's {}",
         "they call him {}",
         "he was described as {}",

@@ -48,3 +48,22 @@ def test_somebody_rather_than_a_word(text):
 def test_titles_in_quotation_marks(text, title):
     before, after = text.split("{}")
     assert in_a_title(before, "AMERICAN" if text.isupper() else "American", after) is title
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I changed "folks" to "{white} people" there',
+        'replacing all instances of "them" with "{jews}"',
+        'Danish for "{black} dog"',
+        'they avoid the terms " " Turks " ", and " " {Muslims} " " now',
+    ],
+)
+def test_words_that_are_changed_translated_or_listed(text):
+    before, _, rest = text.partition("{")
+    assert spoken_about(before, rest.partition("}")[2])
+
+
+def test_what_is_changed_and_is_no_word():
+    assert not spoken_about("We changed it to help ", " people")
+    assert not spoken_about('He changed his mind: "all ', " people are kind")

@@ -25,6 +25,11 @@ from evenhand.counterfactuals.texts import word_list
         ("Then Ebenezer's clerk Mr. Leech hid his pen.", "Then Ebenezer's clerk Mr. Leech hid her pen."),
         ("In his speech, Mr. Lang laughed.", "In her speech, Ms. Lang laughed."),
         ("I miss her.", "I miss him."),
+        ("The cook tells his maid that Mr. Ray left.", "The cook tells her maid that Mr. Ray left."),
+        ("The cook tells his maid that Mr. Ray left his hat.", "The cook tells her maid that Ms. Ray left her hat."),
+        ("He left when the owner, Mr. Ray, fell ill.", "She left when the owner, Mr. Ray, fell ill."),
+        ("The cook places her girl at Miss Pym's school.", "The cook places his girl at Miss Pym's school."),
+        ("Mr. Coffee sold more pots than she did.", "Mr. Coffee sold more pots than he did."),
     ],
 )
 def test_titles(text, swapped):

@@ -1,0 +1,49 @@
+"""Short forms and nicknames: what the person a text is about is called besides the given name."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from evenhand.counterfactuals.texts import word_list
+
+__all__ = ["called_too"]
+
+_NICKNAME = r"\s+(?:[A-ZÀ-Þ]\.\s+)?[\"“‘'(]\s?([A-ZÀ-Þ][a-zà-ÿ]+)\s?[\"”’')]"
+
+_CALLS = re.compile(r"\b(?:calls?|called)\s+(?:him|her|me)\s+[\"“]?([A-ZÀ-Þ][a-zà-ÿ]+)")
+
+
+def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]:
+    """What else the text calls the subject: a short form of the given name, a nickname after it that is a name, or what
+    others call him or her.
+
+    names: the given names of the subject's gender.
+
+    >>> sorted(called_too('Edward "Teddy" Lee met Ned. Ed left.', "Edward", frozenset(["Teddy"])))
+    ['Ed', 'Ned', 'Teddy']
+    """
+    short = _short_forms().get(subject, frozenset())
+    found = {word for word in re.findall(r"(?<![\w-])[A-ZÀ-Þ][a-zà-ÿ]+(?![\w-])", text) if word in short}
+    if re.search(rf"(?<!\w){re.escape(subject)}\s+[A-ZÀ-Þ]", text) is None:  # Robert Lee opened it; Bob is kind
+        found |= {formal for formal in _formal().get(subject, ()) if re.search(rf"(?<!\w){formal}\s+[A-ZÀ-Þ]", text)}
+    nickname = re.search(rf"(?<!\w){re.escape(subject)}{_NICKNAME}", text)
+    if nickname is not None and (nickname[1] in names or nickname[1] in short):
+        found.add(nickname[1])
+    found |= {name for name in _CALLS.findall(text) if name in names}
+    return frozenset(found - {subject})
+
+
+@cache
+def _short_forms() -> dict[str, frozenset[str]]:
+    lines = map(str.split, word_list("short_names"))
+    return {name: frozenset(short) for name, *short in lines}
+
+
+@cache
+def _formal() -> dict[str, list[str]]:
+    of: dict[str, list[str]] = {}
+    for name, short in _short_forms().items():
+        for each in short:
+            of.setdefault(each, []).append(name)
+    return of
