@@ -65,7 +65,7 @@ class Judged:
             wide = _logits_of(copy.deepcopy(module)).to(device=device, dtype=torch.float64).eval()
             for parameter in wide.parameters():
                 parameter.requires_grad_(False)
-            outputs = lambda x: _columns(wide(x.to(device)).to("cpu"))  # noqa: E731
+            outputs = lambda x: _columns(wide(x.to(device, copy=True)).to("cpu"))  # noqa: E731  # which it may overwrite
             known, numbers = classes is not None, isinstance(model, RegressorMixin)
             return cls(outputs, wide, classes, metric, bounds, preprocessing, False, known, is_regressor=numbers)
         ensemble = _trees(model)

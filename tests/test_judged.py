@@ -259,3 +259,15 @@ def test_a_softmax_at_the_end_is_judged_by_the_logits_before_it(end):
         expected = (p[:10] - p[10:]).abs().sum(1) / 2  # not those of a softmax of probabilities
         torch.testing.assert_close(total_variation(judged.outputs(x[:10]), judged.outputs(x[10:])), expected)
         assert isinstance(list(model.modules())[-1], type(end))  # the user's own is left as it was
+
+
+def test_a_model_that_works_in_place_overwrites_nobody():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.ReLU(), nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    in_place = nn.Sequential(nn.ReLU(inplace=True), *model[1:])
+    x = torch.randn(6, 3, dtype=torch.float64)
+    before = x.clone()
+    judged = Judged.of(in_place)
+    torch.testing.assert_close(judged.outputs(x), Judged.of(model).outputs(x))
+    assert judged.has_slopes(x)
+    assert torch.equal(x, before)
