@@ -235,7 +235,7 @@ def stands(h: Tensor, low: Tensor, high: Tensor, threshold: float | None) -> Ten
 
 def percent(share: float) -> str:
     """0.0034 -> 0.34%, to two digits."""
-    return f"{100 * share:.2g}%" if abs(share) < 1 else f"{100 * share:.0f}%"
+    return f"{100 * share:.2g}%" if abs(share) < 0.995 else f"{100 * share:.0f}%"
 
 
 def statement_table(title: str, statement: str, rows: list[tuple[str, str]]) -> str:

@@ -142,3 +142,4 @@ def test_relative_divides_and_is_undefined_when_strangers_are_alike():
 
 def test_percent():
     assert [percent(v) for v in (0.0034, 0.5, 1.0, 4.2)] == ["0.34%", "50%", "100%", "420%"]
+    assert (percent(0.9949), percent(0.996), percent(1.2)) == ("99%", "100%", "120%")

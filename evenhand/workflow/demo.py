@@ -20,7 +20,7 @@ FEATURES = [
     "workclass", "marital-status", "occupation", "relationship", "sex", "race",
 ]  # fmt: skip
 SPOUSE = Flip("husband or wife", {"relationship": ["Husband", "Wife"]}, keep_original=False)
-SETTINGS = Settings(rho=(5.0, 20.0), steps=1150, sensr=True, max_accuracy_loss=0.06, audit_rows=120, certify_rows=300)
+SETTINGS = Settings(rho=(5.0, 20.0), steps=1150, sensr=True, max_accuracy_loss=0.06, audit_rows=100, certify_rows=250)
 
 
 @dataclass(frozen=True)
