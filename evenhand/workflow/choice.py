@@ -86,8 +86,8 @@ def pick(
         first = f"the least unfair of the {len(allowed)} of {len(table)} weights that lose"
         if len(allowed) == 1:
             first = f"the only one of {len(table)} weights that loses"
-        elif row is not least:
-            first = f"as fair, but for chance, as rho = {least['rho']:g} and asks for more: {first}"
+        if row is not least:
+            first = f"as fair, but for chance, as the smaller {least['rho']:g}, {first}"
         why = f"rho = {row['rho']:g} is {first} at most {max_loss:g} against the best model without fairness, {best}"
     else:
         row = max(known, key=lambda r: (r["accuracy"], -r["unfairness"]))

@@ -28,7 +28,9 @@ def test_of_weights_that_differ_by_chance_the_largest(unfairness, rho):
     table = [*TABLE[:2], {**TABLE[2], "unfairness": unfairness}]
     chosen = pick(table, {"name": "plain", "accuracy": 0.78}, 0.03, False)
     assert chosen["rho"] == rho
-    assert ("as fair, but for chance, as rho = 5" in chosen["why"]) == (rho == 15.0)
+    assert ("rho = 15 is as fair, but for chance, as the smaller 5, the least unfair of" in chosen["why"]) == (
+        rho == 15.0
+    )
     trees = {"kind": "trees", "rho": 90.0, "accuracy": 0.79, "unfairness": 0.0101}  # another scale of rho
     assert pick([*table, trees], {"name": "plain", "accuracy": 0.78}, 0.03, False)["rho"] == rho
 
