@@ -14,7 +14,7 @@ from evenhand.fair_metrics.columns import Column, column_names, column_positions
 from evenhand.fair_metrics.metric import MUCH_FREE, FairMetric, free_share
 from evenhand.fair_metrics.strengths import ENOUGH, STRENGTHS, adds
 
-LARGE = 2000  # unknowns of a regression, above which a Newton step costs more than many cheap ones
+LARGE = 2e9  # operations of a Newton step, rows times unknowns squared, above which many cheap steps are taken
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def from_classifier(
     models = []
     for name, target, left_out in attributes:
         for weight in (strength * len(values) for strength in strengths):
-            classify = classifier if classifier is not None else _regression(weight, target, values.shape[1])
+            classify = classifier if classifier is not None else _regression(weight, target, values.shape)
             regress = regressor if regressor is not None else Ridge(alpha=weight)
             models.append(_fit(values, name, target, left_out, classify, regress))
     if l2 is None and not replaced:
@@ -75,15 +75,34 @@ def from_classifier(
     return _metric(X, columns, models)
 
 
-def _regression(weight: float, target: np.ndarray, columns: int) -> Any:
+def _regression(weight: float, target: np.ndarray, shape: tuple[int, ...]) -> Any:
     """A logistic or softmax regression that is fitted to the end: where it hardly regularises, the usual tolerance
     stops degrees short of the direction, and where depends on the units."""
     from sklearn.linear_model import LogisticRegression
 
-    unknowns = (columns + 1) * len(_distinct(target))
-    if unknowns <= LARGE:
+    groups = len(_distinct(target))
+    unknowns = (shape[1] + 1) * (groups if groups > 2 else 1)
+    if shape[0] * unknowns**2 <= LARGE:
         return LogisticRegression(C=1 / weight, solver="newton-cholesky", tol=1e-8, max_iter=200)
     return LogisticRegression(C=1 / weight, tol=1e-6, max_iter=20_000)
+
+
+def _fit_to_the_end(model: Any, x: np.ndarray, target: np.ndarray) -> None:
+    """Fit it, whatever units the columns have: scikit-learn's Newton steps give up where they differ much."""
+    from scipy.linalg import LinAlgWarning
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(x, target)
+    given_up = any(issubclass(one.category, LinAlgWarning) for one in said)
+    if given_up and getattr(model, "solver", None) == "newton-cholesky":
+        rows = np.concatenate([x, np.ones((len(x), 1))], axis=1)
+        weights, _ = _newton(lambda: iter([(rows, target)]), model.classes_, x.shape[1], 1 / model.C / len(x), 200)
+        weights = weights[1:] - weights[:1] if len(model.classes_) == 2 else weights
+        model.coef_, model.intercept_ = weights[:, :-1], weights[:, -1]
+        return
+    for one in said:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _unless_idle(
@@ -209,7 +228,7 @@ def _fit(
         target = target.astype(str)
     elif not whole and not numeric:
         target = _codes(target)  # two values that scikit-learn would not take for classes
-    inner.fit(values[:, used], target)
+    _fit_to_the_end(inner, values[:, used], target)
     coefficients = np.atleast_2d(inner.coef_)
     directions = np.zeros((values.shape[1], len(coefficients)))
     directions[used] = coefficients.T
