@@ -41,11 +41,15 @@ class Moments:
     squares: float = 0.0
 
     def with_values(self, values: np.ndarray) -> Moments:
+        if len(values) == 0:
+            return self
         mean = float(values.mean())
         return self.joined(Moments(len(values), mean, float(((values - mean) ** 2).sum())))
 
     def joined(self, other: Moments) -> Moments:
         n, gap = self.n + other.n, other.mean - self.mean
+        if n == 0:
+            return self
         mean = self.mean + gap * other.n / n
         return Moments(n, mean, self.squares + other.squares + gap**2 * self.n * other.n / n)
 

@@ -76,7 +76,7 @@ def learn_proxy(
 def few_enough(proxies: Sequence[Proxy], free: Sequence[int], X: pd.DataFrame) -> list[Proxy]:
     """The proxies, each with its most regularised model alone where all would make too much of X free, beyond what is
     ``free`` by itself."""
-    others = X.iloc[:METRIC_ROWS].to_numpy(dtype=np.float64)
+    others = np.array(X.iloc[:METRIC_ROWS], dtype=np.float64)
     others[:, list(free)] = 0.0
     share = free_share(metric_of(X.shape[1], free, proxies), others)
     return [replace(one, models=one.models[:1]) if share > MUCH_FREE else one for one in proxies]

@@ -67,3 +67,10 @@ def test_there_and_back_with_a_unit_for_each_number(module):
     in_units = targets.after(module)
     torch.testing.assert_close(in_units(x).detach(), wanted)
     torch.testing.assert_close(targets.after(targets.before(in_units))(x).detach(), wanted)
+
+
+def test_nobody_changes_nothing():
+    """Classes have no moments, and a rank may have no rows."""
+    assert Moments().joined(Moments()) == Moments()
+    some = Moments().with_values(np.array([1.0, 3.0]))
+    assert some.with_values(np.empty(0)) == some.joined(Moments()) == Moments().joined(some) == some
