@@ -16,6 +16,11 @@ from evenhand.objectives.clp import CLP
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.variations import Variations
 
+CROSS_VALIDATED = (
+    "for a cross-validation, which splits X, give an array (n, m, d) with the m versions of every row, which it splits "
+    "too, or a function of X"
+)
+
 
 @parameters()
 class CLPMethod(NeuralEstimator):
@@ -52,10 +57,10 @@ class CLPMethod(NeuralEstimator):
         if len(variations) and variations.rows.max() >= n:
             raise ValueError(
                 f"variations speak of row {variations.rows.max()} but X has {n} rows; "
-                "use variations.select(rows) for a part of the data; for a cross-validation, which splits X, give an "
-                "array (n, m, d) with the m versions of every row, which it splits too"
+                f"use variations.select(rows) for a part of the data; {CROSS_VALIDATED}"
             )
         self._training_variations = variations if by_rule else variations.select(source.kept)
+        _check_belong(self._training_variations, source.x.cpu().numpy())
 
     def _objective(self, search_generator: torch.Generator) -> Objective:
         values = self._training_variations.values
@@ -69,6 +74,34 @@ class CLPMethod(NeuralEstimator):
         assert isinstance(objective, CLP)
         place = objective.place  # the last place is for all rows beyond
         objective.place = torch.cat([place[rows.clamp(max=len(place) - 1)], place[-1:]])
+
+
+def _check_belong(variations: Variations, x: np.ndarray) -> None:
+    """No row has the versions of another one, as where row numbers of all the data meet a part of them.
+
+    A row is one of its versions, or close to them (a passage of a text for the text). Where rows are neither, and not
+    even nearer to their own versions than to those of others, the versions are somebody else's.
+    """
+    if variations.values.ndim != 3 or variations.values.shape[2] != x.shape[1]:
+        return  # said elsewhere
+    values, own = variations.values.astype(x.dtype), x[variations.rows]
+    doubtful = np.flatnonzero(~(values == own[:, None]).all(2).any(1))
+    if len(doubtful) == 0:
+        return
+    rows = {row.tobytes() for row in x}
+    found = sum(any(version.tobytes() in rows for version in values[i]) for i in doubtful)
+    near, far = (_nearest(own[doubtful], values[np.roll(doubtful, shift)]) for shift in (0, 1))
+    if found or (len(doubtful) > 1 and np.mean(near < far) < 0.75):
+        raise ValueError(
+            f"{found or len(doubtful)} of the {len(variations)} rows with versions have those of another row; the row "
+            "numbers of variations are those of the X that is given here: use variations.select(rows) for a part of "
+            f"the data; {CROSS_VALIDATED}"
+        )
+
+
+def _nearest(x: np.ndarray, versions: np.ndarray) -> np.ndarray:
+    """The squared distance of each row to the nearest of some versions: (g, d), (g, m, d) -> (g,)."""
+    return np.array([np.square(each - row).sum(1).min() for row, each in zip(x, versions)])
 
 
 @parameters()

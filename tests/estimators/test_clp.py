@@ -3,7 +3,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
-from sklearn.model_selection import cross_val_score, cross_validate
+from sklearn.model_selection import KFold, cross_val_score, cross_validate
 from sklearn.preprocessing import StandardScaler
 
 from evenhand.counterfactuals import alter_columns
@@ -108,6 +108,23 @@ def test_a_fold_whose_variations_were_not_split_is_told_what_to_give():
             cross_validate(model, x, y, cv=2, params={"variations": some}, error_score="raise")
         found = cross_validate(model, x, y, cv=2, params={"variations": flipped(x).values}, error_score="raise")
     assert len(found["test_score"]) == 2
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_fold_whose_variations_are_those_of_other_rows_is_refused(shuffle):
+    """All row numbers fit every fold, so that only the versions themselves can tell."""
+    x, y = biased(120)
+    some = Variations(flipped(x).values[:40], np.arange(40))
+    folds = KFold(3, shuffle=shuffle, random_state=0 if shuffle else None)
+    with pytest.raises(ValueError, match="have those of another row"):
+        cross_validate(make().set_params(steps=2), x, y, cv=folds, params={"variations": some}, error_score="raise")
+
+
+def test_versions_without_the_original_are_taken_as_they_are():
+    x, y = biased()
+    other = x + np.array([0.5, 0, 0], dtype=x.dtype)
+    other = Variations(np.stack([other, other + np.float32(0.1)], axis=1), np.arange(len(x)))
+    assert make().set_params(steps=2).fit(x, y, variations=other).n_features_in_ == 3
 
 
 def test_variations_of_every_row_are_split_with_x():
