@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FEMALE", "MALE", "another"]
+__all__ = ["FEMALE", "MALE", "another", "same"]
 
 MALE = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
 FEMALE = re.compile(r"\b(?:she|her(?!\s+(?:Majesty|Royal|Highness|Excellency)\b)|hers|herself)\b", re.IGNORECASE)
@@ -42,4 +42,9 @@ def another(text: str, start: int, end: int, male: bool) -> bool:
         return False
     if own.search(text, end) is not None and not _ACTED[male].search(before):
         return False
-    return _SAME.search(before) is None and _OPENING.search(before) is None
+    return not same(before)
+
+
+def same(before: str) -> bool:
+    """Whether what follows is said of the person spoken of already: "described him as a ", "In his address, the "."""
+    return _SAME.search(before) is not None or _OPENING.search(before) is not None

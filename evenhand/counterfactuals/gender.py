@@ -6,15 +6,24 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.capitals import as_usual
+from evenhand.counterfactuals.certainty import doubt
 from evenhand.counterfactuals.given_names import other_names
 from evenhand.counterfactuals.names import namesake, other_word, second_name, subject_name
-from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
+from evenhand.counterfactuals.nouns import (
+    PERHAPS_ANOTHER,
+    UNSURE,
+    describes_subject,
+    gendered_nouns,
+    left_noun,
+    other_people,
+)
 from evenhand.counterfactuals.places import part_of_a_place
 from evenhand.counterfactuals.possessives import owned_follows
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
@@ -54,6 +63,10 @@ class GenderSwap:
         organisations are left. `names_in(texts)` finds names in the data. The draw depends on `random_state` and on the
         text itself only.
 
+    sure: with nouns or names, leave texts in which the rules cannot tell of whom a word is said: pronouns of both
+        genders, a name that may be the subject's and cannot be swapped, a noun of which nothing says whose it is. False
+        swaps what can be swapped in them, too, often half of a person.
+
     everywhere: swap every word and every name of the lists wherever it stands, as the paper does.
 
     `preview(texts)` shows what is swapped and what is left, and why.
@@ -76,10 +89,11 @@ class GenderSwap:
         *,
         nouns: bool = False,
         names: tuple[Sequence[str], Sequence[str]] | None = None,
+        sure: bool = True,
         everywhere: bool = False,
         random_state: int = 0,
     ) -> None:
-        self.nouns, self.everywhere = nouns, everywhere
+        self.nouns, self.everywhere, self.sure = nouns, everywhere, sure
         self.names = names
         self.random_state = random_state
         self._nouns = gendered_nouns() if nouns else {}
@@ -148,17 +162,18 @@ class GenderSwap:
 
     def preview(self, texts: Iterable[str], show: int = 12) -> Preview:
         """What would be swapped in the texts, and what is left and why."""
-        listed, swapped = as_texts(texts), 0
+        listed, swapped, unsure = as_texts(texts), 0, 0
         changes: list[Change] = []
         left: list[Change] = []
         for row, text in enumerate(listed):
             clean = cleaned(text)
             sites = self.sites(clean)
             swapped += any(not site.left for site in sites)
+            unsure += any(site.left.startswith("unsure") for site in sites)
             for site in sites:
                 written = "" if site.left else self._written(clean, text, site)
                 (left if site.left else changes).append(change(row, clean, site, written))
-        return Preview(tuple(changes), tuple(left), len(listed), swapped, show)
+        return Preview(tuple(changes), tuple(left), len(listed), swapped, show, unsure)
 
     def sites(self, text: str) -> list[Site]:
         """Every place that says a gender, also those that are left."""
@@ -189,7 +204,16 @@ class GenderSwap:
             found.append(Site(m.start(), m.end(), written[m.start() : m.end()], kind, why))
         if self._name is not None:
             found += self._name_sites(text, written, subject, male is True, called)
-        return sorted(found, key=lambda site: site.start)
+        return self._told(text, sorted(found, key=lambda site: site.start), subject, called)
+
+    def _told(self, text: str, sites: list[Site], subject: str | None, called: frozenset[str]) -> list[Site]:
+        """The sites of a text of which the rules can tell of whom it speaks; else they are all left, and say why."""
+        if not self.sure or not (self._nouns or self._name):
+            guessed = {UNSURE: "", PERHAPS_ANOTHER: "somebody else"}
+            return [replace(site, left=guessed.get(site.left, site.left)) for site in sites]
+        unsure = next((site.left for site in sites if site.left in (UNSURE, PERHAPS_ANOTHER)), "")
+        unsure = unsure or doubt(_BOTH.sub("", text), sites, subject, called, self._name is not None)
+        return [replace(site, left=site.left or unsure) for site in sites] if unsure else sites
 
     def _subject(self, text: str) -> tuple[str | None, bool | None, frozenset[str]]:
         """The given name of the person the text is about, whether it is a man's, and what else the text calls them."""
@@ -221,7 +245,8 @@ class GenderSwap:
             second = not mine and subject is not None and second_name(text, m, subject, male, self._male)
             why = "" if mine or second else "somebody else, a place or an organisation"
             name = m.group() if nickname or m.group() not in called else str(subject)  # Thomas ... Tom: one other name
-            key = name if name in self._others else self._first[male][name in called]
+            listed = name in self._own[male] or (name in self._others and name not in called)  # Winifred "Freddie" Lee
+            key = name if listed else self._first[male][name in called]
             found.append(Site(m.start(), m.end(), written[m.start() : m.end()], (2 if second else 1, key), why))
         return found
 

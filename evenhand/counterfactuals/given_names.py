@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -34,7 +35,8 @@ def names_in(
         every = male | female
         read = (as_usual(text, every) for text in listed)
         words = {word for text in read for word in re.findall(r"[^\W\d_]+", text)}
-        return sorted(words & male), sorted(words & female)
+        plain = {word: word if word in every else _without_accents(word) for word in words}  # Leïla is Leila
+        return tuple(sorted(word for word in words if plain[word] in some) for some in (male, female))  # type: ignore[return-value]
     sexes = list(genders)
     if len(listed) != len(sexes):
         raise ValueError(f"got {len(listed)} texts but {len(sexes)} genders; give one for each text")
@@ -54,6 +56,12 @@ def names_in(
         if n >= min_count and most >= purity * n and everybody[sex] / len(listed) < 0.01 ** (1 / n):
             found[sex].append(name)
     return sorted(found["male"]), sorted(found["female"])
+
+
+def _without_accents(word: str) -> str:
+    if word.isascii():
+        return word
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
 
 
 def known_names() -> tuple[frozenset[str], frozenset[str]]:

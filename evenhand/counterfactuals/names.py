@@ -66,6 +66,9 @@ _CALLED_SO = re.compile(  # somebody else of the same name: "his uncle ", "an av
     r"\b(?-i:first|second|third|fourth|fifth|sixth|next|last|only|other|\d+(?:st|nd|rd|th))\s+)$",
     re.IGNORECASE,
 )
+_TOGETHER = re.compile(
+    r"\b(?:with|by|alongside|against|under|for|from)\s+(?:(?:the|an?|fellow|former)\s+)*(?:[\w\[\]-]+\s+){1,2}$"
+)
 _MOST_LOOKS = 5  # at a name, until it is taken for no person's
 _NEAR = 2000  # characters after a name that may say that it is a person's; a long text is not read for each name
 
@@ -229,6 +232,8 @@ def _only_name(text: str, pattern: re.Pattern[str], male: frozenset[str]) -> str
         return name
     if re.search(r"\b(?:by|with|to|for|from|like|after|and|or|than|as|called|named|born|née)\s+$", before):
         return None
+    if _TOGETHER.search(before):
+        return None  # formed a band with fellow drummer Paul Gray
     if re.match(r"\s+(?:and|&)\s+[A-ZÀ-Þ]", text[people[0].end() :]):
         return None  # David and Margaret Leeming
     if re.search(

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from evenhand.counterfactuals.antecedents import FEMALE, MALE, another
+from evenhand.counterfactuals.antecedents import FEMALE, MALE, another, same
 from evenhand.counterfactuals.given_names import all_known_names, known_names
 from evenhand.counterfactuals.texts import word_list
 
-__all__ = ["describes_subject", "gendered_nouns", "left_noun", "other_people"]
+__all__ = ["PERHAPS_ANOTHER", "UNSURE", "describes_subject", "gendered_nouns", "left_noun", "men_nouns", "other_people"]
 
+UNSURE = "unsure: of whom it is said"
+PERHAPS_ANOTHER = "unsure: perhaps somebody else"
 _PARTNERS = frozenset(["husband", "wife", "boyfriend", "girlfriend", "fiancé", "fiancée", "hubby", "wifey"])
 _TITLED = ("congress", "council", "assembly", "alder", "chair")  # Councilwoman Lee
 _RELATIVES = frozenset(
@@ -91,12 +93,26 @@ _ONE_NAME = (  # "Opal, my late ", "Goneril, the eldest "
 _LISTED = re.compile(r"\bwere\s+(?:[^.;!?]*(?:,|\band)\s+)?an?\s+(?:[\w-]+\s+)?$")
 _SAID = (
     r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)(?:,[^,.;]{1,30},)?\s+"
-    r"(?:(?:also|now|still|already|both|[a-z]+ly)\s+)?"
+    r"(?:(?:also|now|still|already|both|himself|herself|[a-z]+ly)\s+)?"
 )
 _BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"
 _PHRASE = (
-    r"(?:(?:an?|the)\s+(?:(?:kind|sort|type)\s+of\s+)?(?:(?!(?:his|her|of)\b)[\w'’-]+\s+){0,3}|"
+    r"(?:(?:an?|the|your|our)\s+(?:(?:kind|sort|type)\s+of\s+)?(?:(?!(?:his|her|of)\b)[\w'’-]+,?\s+(?:and\s+)?){0,4}|"
     rf"{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
+)
+_STOP = re.compile(r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bMrs)(?<!\bSt)(?<!\b[A-Z])[.!?;]\s|\n")
+_OPENS_SENTENCE = re.compile(  # "A former ", "Born the only ", "As a "
+    r"^[\s\"“‘(]*(?:(?:Born|As|Once|Formerly|Originally|Being)\s+)?(?:(?:An?|The|Our|My)\s+)?"
+    r"(?:(?!(?:an?|the|is|was|were|has|had|his|her|with|to)\b)[\w’'-]+\s+){0,4}(?:ex-)?$",
+    re.IGNORECASE,
+)
+_NOBODY_NAMED = re.compile(
+    r"^\W*(?:The|This|Our|My)\s+[a-z-]+(?:\s+(?:is|was)|,)\s+(?:an?|the)\s+(?:[\w-]+,?\s+){0,3}$"
+)
+_KNOWN_AS = re.compile(  # "worked as a ", "was elected ", "became the first female ", "being the "
+    r"\b(?:as|(?:himself|herself),?|be|became|becoming|become|being|elected|appointed|named|made|crowned|voted|remain(?:s|ed)?)\s+(?:(?:its|their|an?|the)\s+)?"
+    r"(?:(?!(?:of|in|by|with|for|to|and|or|from|his|her)\b)[\w’'-]+\s+){0,4}$",
+    re.IGNORECASE,
 )
 _IDIOMS = {  # nouns: (what stands before, what stands after) where they are not for a person of that gender
     ("man", "woman"): (
@@ -146,7 +162,8 @@ def gendered_nouns() -> dict[str, str]:
 
 
 @cache
-def _men() -> frozenset[str]:
+def men_nouns() -> frozenset[str]:
+    """The nouns for a man."""
     return frozenset(line.split()[0] for line in word_list("gendered_nouns"))
 
 
@@ -168,19 +185,23 @@ def describes_subject(word: str, before: str, subject: str | None, male: bool | 
     >>> describes_subject("woman", "Susan leads it; she is the first ", None), describes_subject("son", "a ", None)
     (True, False)
     """
+    titled = rf"(?-i:{'Mr' if word in men_nouns() else 'Mrs|Ms|Miss'})\.?\s+(?-i:[A-ZÀ-Þ])[\w’'-]+"
+    nick = r"(?:\s+[\"“(][^\"”)]{2,25}[\"”)])?"
     who = (
-        r"\b(he|she|i)"
+        rf"\b(he|she|i|{titled})"
         if subject is None
-        else rf"\b(he|she|i|{re.escape(subject)}(?:\s+(?-i:[A-ZÀ-Þ])[\w’'-]+){{0,2}}|{re.escape(surname) or subject})"
+        else rf"\b(he|she|i|{titled}|{re.escape(subject)}{nick}(?:\s+(?-i:[A-ZÀ-Þ])[\w’'-]+){{0,2}}|"
+        rf"{re.escape(surname) or subject})"
         r"(?:\s?\([^)]*\)|,[^,;.]{1,30},)?"
     )
     listed = _in_a_row().search(before)
     if listed is not None:  # a husband, father and
         return describes_subject(word, before[: listed.start()], subject, male, surname)
     said = re.search(rf"{who}(?:\s+{_SAID}|['’](?:s|m)\s+){_PHRASE}$", before, re.IGNORECASE)
+    said = said or re.search(rf"\b(?:is|was)\s+(he|she)\s+{_PHRASE}$", before, re.IGNORECASE)  # not only is she the
     if said is None:
         return False
-    return said[1].lower() not in ("he", "she") or (said[1].lower() == "he") == (word in _men() or male is True)
+    return said[1].lower() not in ("he", "she") or (said[1].lower() == "he") == (word in men_nouns() or male is True)
 
 
 def left_noun(
@@ -208,6 +229,8 @@ def left_noun(
         return "" if own and word not in _PARTNERS | _RELATIVES else "name"
     if _idiom(word, before, after):
         return "idiom"
+    if word == "sister" and re.search(r"\b(?:ward|nursing|theatre|charge)\s+$", before, re.IGNORECASE):
+        return UNSURE  # an office that men do not bear
     if (
         word in _RELATIVES
         and match.group()[:1].isupper()
@@ -215,7 +238,7 @@ def left_noun(
         and re.match(r"\s+(?!(?:is|was|has|does|says)\b)[a-z]+s\b", after)
     ):
         return "name"  # Brother printers, Sister cities
-    if _ANYBODY.search(before) and not _says_more(match, word in _men()):
+    if _ANYBODY.search(before) and not _says_more(match, word in men_nouns()):
         return "anybody"
     other = gendered_nouns()[word]
     if re.match(rf"\s+(?:and|or)\s+(?:an?\s+)?{other}\b", after) or re.search(
@@ -262,7 +285,7 @@ def left_noun(
         word in _PARTNERS
         and re.search(r"\b(?:my|our)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
         and re.match(r"['’]s\b", after)
-        and another(match.string, match.start(), match.end(), word in _men())
+        and another(match.string, match.start(), match.end(), word in men_nouns())
     ):
         return "somebody else"  # my girlfriend's dad says he
     if word in _PARTNERS and _PARTNERED.search(before):
@@ -272,12 +295,56 @@ def left_noun(
     if _THEIRS.search(before):
         return "somebody else"  # his press spokesman
     male, _ = known_names()
-    if _SOMEBODYS.search(before) or any((name in male) == (word in _men()) for name in others):
-        return "somebody else"  # it may describe a person whose name stays
+    if _SOMEBODYS.search(before):
+        return "somebody else"
+    theirs, not_theirs = (MALE, FEMALE) if word in men_nouns() else (FEMALE, MALE)
+    if theirs.search(match.string) is None and not_theirs.search(match.string) is not None:
+        return "somebody else"  # all pronouns are of the other gender
+    if any((name in male) == (word in men_nouns()) for name in others):
+        return PERHAPS_ANOTHER  # whose name stays
     called = _CALLED.search(before)
     if (called is not None and called[1] != subject and called[2] != surname) or _KIN.search(_plain(match)) is not None:
         return "somebody else"
-    return "somebody else" if another(match.string, match.start(), match.end(), word in _men()) else ""
+    if _known_as(word, match, subject, surname):
+        return ""
+    if another(match.string, match.start(), match.end(), word in men_nouns()):
+        return "somebody else"
+    return "" if _surely_said(word, match, subject, surname) else UNSURE
+
+
+def _known_as(word: str, match: re.Match[str], subject: str | None, surname: str) -> bool:
+    """Whether the sentence has spoken of the subject and says as what: "she was elected ", "Daniel worked as a "."""
+    begins = max((m.end() for m in _STOP.finditer(match.string, 0, match.start())), default=0)
+    before = match.string[begins : match.start()]
+    names = "|".join(re.escape(name) for name in (subject, surname) if name) or "(?!)"
+    acted = rf"\b(?:{'he|He|Mr' if word in men_nouns() else 'she|She|Mrs|Ms|Miss'}|I|{names})\b"
+    return _KNOWN_AS.search(before) is not None and re.search(acted, before) is not None
+
+
+def _surely_said(word: str, match: re.Match[str], subject: str | None, surname: str) -> bool:
+    """Whether something says that the noun is the subject's, where nothing says that it is somebody else's: it stands
+    beside the name, opens the sentence of a pronoun or of nobody else, or says as what the subject is known."""
+    text = match.string
+    begins = max((m.end() for m in _STOP.finditer(text, 0, match.start())), default=0)
+    before = text[begins : match.start()]
+    stop = _STOP.search(text, match.end())
+    rest = text[match.end() : len(text) if stop is None else stop.start()]
+    names = "|".join(re.escape(name) for name in (subject, surname) if name) or "(?!)"
+    who = rf"(?:{names})(?:\s+(?-i:[A-ZÀ-Þ])[\w’'.-]+){{0,2}}"
+    beside = (
+        rf"(?<!\w){who}(?:\s?\([^)]*\)|\s?,\s+\d+)?\s?,\s+(?:(?:an?|the|once|now|formerly)\s+)?"
+        r"(?:[\w’'\[\]-]+,?\s+(?:and\s+)?(?:an?\s+|the\s+)?){0,6}$"
+    )
+    if re.search(beside, before):
+        return True  # Susan Lee, 54, a nurse and a mother
+    own = MALE if word in men_nouns() else FEMALE
+    if _OPENS_SENTENCE.search(before):
+        alone = begins == 0 and stop is None and not re.search(r"(?<!^)(?<=\s)[A-ZÀ-Þ][a-zà-ÿ]", text)
+        if own.search(rest) is not None or re.search(rf"(?<!\w)(?:{names})\b", rest) is not None or alone:
+            return True
+    if _NOBODY_NAMED.search(before) and own.search(rest + text[match.end() : match.end() + 200]):
+        return True  # The patient is a 45-year-old man. He
+    return own.search(before) is not None and same(before)
 
 
 def _says_more(match: re.Match[str], male: bool) -> bool:

@@ -15,7 +15,8 @@ ROLES = (
     r"Justice|Senator|Sen|Governor|Gov|Mayor|Councillor|Congressman|Congresswoman|Representative|Rep|President|Principal|Dean|"
     r"Ambassador|Minister|Chancellor|Colonel|Major|Lieutenant|Corporal|Admiral|Sgt|Capt|Lt|Col|Cpl|Councilman|Councilwoman|Alderman|"
     r"Abbot|Cantor|Deacon|Elder|Superintendent|Inspector|Constable|Sheriff|Commander|Marshal|Trooper|Archbishop|Cardinal|"
-    r"Canon|Vicar|Fr|Hon|Commissioner|Father|Mother|Attorney|Guru|Sheikh)"
+    r"Canon|Vicar|Fr|Hon|Monsignor|Msgr|Brigadier|Brig|General|Gen|Maj|Adm|Chief|Provost|Rector|Speaker|Cllr|Maestro|"
+    r"Commissioner|Father|Mother|Attorney|Guru|Sheikh)"
 )
 _LEARNED = "|Dr|Prof|Professor|Judge|Justice|Senator|Congressman|Lieutenant|Sergeant|Colonel"  # a surname: Dr. Roy
 TITLE = rf"(?:(?:{ROLES}|Mr|Mrs|Ms|Miss|Sir|Dame|Lord|Lady|Sister|Brother)\.?\s+)"

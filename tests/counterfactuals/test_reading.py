@@ -35,10 +35,13 @@ def wrong_sites(swapped, expected):
 
 def test_biographies_under_nouns_names_and_titles():
     swap = GenderSwap(nouns=True, names=PEOPLE)
-    wrong, sites = 0, 0
+    wrong, sites, unsure = 0, 0, 0
     for marked in BIOGRAPHIES:
         text, expected = SITE.sub(r"\1", marked), SITE.sub(r"\2", marked)
         got = swap.swap(text)
+        if got is None:
+            unsure += 1
+            continue
         drawn = next(iter(set(words(got)) & (set(PEOPLE[0]) | set(PEOPLE[1])) - set(words(text))), None)
         chosen = {"Thomas", "Laura"} & {b for _, b in SITE.findall(marked)}
         if drawn is not None and chosen:  # any drawn name will do, as long as it is the same everywhere
@@ -51,6 +54,7 @@ def test_biographies_under_nouns_names_and_titles():
         wrong += errors
         sites += len(SITE.findall(marked))
     assert sites > 60
+    assert unsure <= 2
     assert wrong / sites < 0.03, f"{wrong} of {sites} sites"
 
 
@@ -79,15 +83,19 @@ def test_every_text_marks_a_site(marked):
     ("name", "allowed", "least"),
     [("more_biographies.txt", 6, 200), ("odd_biographies.txt", 1, 200), ("single_sentences.txt", 0, 40)],
 )
-def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed, least):
+@pytest.mark.parametrize("sure", [True, False])
+def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed, least, sure):
     """{Karen|@}: any name of the other gender, the same one in the whole text; {Walt|&}: another one. The odd ones are
     in capitals, of two people, about works and characters, with an object before a noun, and so on; the single
     sentences are of several people."""
     marked = (HERE / name).read_text(encoding="utf-8").splitlines()
     texts = [SITE.sub(r"\1", each) for each in marked]
-    swap = GenderSwap(nouns=True, names=names_in(texts))
-    wrong, sites = 0, 0
+    swap = GenderSwap(nouns=True, names=names_in(texts), sure=sure)
+    wrong, sites, unsure = 0, 0, 0
     for text, each in zip(texts, marked):
+        if any(site.left.startswith("unsure") for site in swap.sites(text)):
+            unsure += 1
+            continue
         got, expected = (words(t) for t in (swap.swap(text) or text, SITE.sub(r"\2", each).replace("@", "NAME")))
         expected = [a if b.startswith("&") and a not in text else b for a, b in zip(got, expected)]
         sites += len(SITE.findall(each))
@@ -99,6 +107,7 @@ def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed, l
             print(each, errors)
         wrong += len(errors)
     assert sites > least
+    assert unsure <= (0.1 if sure else 0) * len(texts)
     assert wrong <= allowed < 0.03 * sites, f"{wrong} of {sites} sites"
 
 
