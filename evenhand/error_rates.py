@@ -107,10 +107,10 @@ def error_rates(y: ArrayLike, flagged: ArrayLike, groups: Mapping[Any, ArrayLike
     >>> rates.fpr, rates.fpr_of, rates.fped
     (0.25, {'a': 0.5, 'b': 0.0}, 0.5)
     """
-    truth, answer = np.asarray(y).astype(bool), np.asarray(flagged).astype(bool)
+    truth, answer = _marks("y", y), _marks("flagged", flagged)
     if truth.ndim != 1 or truth.shape != answer.shape or len(truth) == 0:
         raise ValueError(f"y and flagged must be one label for each row, got shapes {truth.shape} and {answer.shape}")
-    masks = {name: np.asarray(mask).astype(bool) for name, mask in groups.items()}
+    masks = {name: _marks(f"group {name!r}", mask) for name, mask in groups.items()}
     undefined: list[str] = []
     rates: list[dict[Any, float]] = []
     overall: list[float] = []
@@ -161,14 +161,27 @@ def _curves(truth: NDArray[np.bool_], value: Floats) -> tuple[Floats, Floats, Fl
 
 
 def _checked(y: ArrayLike, score: ArrayLike) -> tuple[NDArray[np.bool_], Floats]:
-    truth, value = np.asarray(y), np.asarray(score, dtype=np.float64)
+    truth = _marks("y", y)
+    try:
+        value = np.asarray(score, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("score must be one number for each row, got other values; a label is no score") from None
     if truth.ndim != 1 or truth.shape != value.shape or len(truth) == 0:
         raise ValueError(f"y and score must be one number for each row, got shapes {truth.shape} and {value.shape}")
-    if not np.isin(truth, (0, 1)).all():
-        raise ValueError("y must hold 0 and 1 (1: what the score is to find); use y == the positive class")
     if np.isnan(value).any():
         raise ValueError(f"score is nan in {int(np.isnan(value).sum())} rows; leave them out explicitly")
-    return truth.astype(bool), value
+    return truth, value
+
+
+def _marks(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+    """Yes or no for each row; the text "no" and the score 0.3 would count as yes."""
+    array = np.asarray(values)
+    if array.dtype != bool and (array.dtype.kind not in "iufO" or not np.isin(array, (0, 1)).all()):
+        raise ValueError(
+            f"{name} must hold 0 and 1, or False and True, got other values; compare first: labels == the positive "
+            "class, score >= the threshold"
+        )
+    return array.astype(bool)
 
 
 def _both(truth: NDArray[np.bool_], what: str) -> bool:

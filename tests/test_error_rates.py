@@ -102,3 +102,30 @@ def test_no_group_with_positives_leaves_the_difference_undefined():
     assert np.isnan(rates.fned)
     assert rates.fped == 0.0
     assert rates.undefined == ("group 'a' has no harmful rows",)
+
+
+@pytest.mark.parametrize(
+    ("y", "flagged", "groups"),
+    [
+        (["ok", "toxic"], [0, 1], {"a": [1, 1]}),  # every text would be true
+        ([0, 1], [0.2, 0.7], {"a": [1, 1]}),  # scores, of which none is zero
+        ([0, 1], [0, 1], {"a": ["no", "yes"]}),
+        ([0, 2], [0, 1], {"a": [1, 1]}),
+    ],
+)
+def test_labels_scores_and_texts_are_not_taken_for_yes_and_no(y, flagged, groups):
+    with pytest.raises(ValueError, match="must hold 0 and 1"):
+        error_rates(y, flagged, groups)
+
+
+def test_a_label_is_no_score_and_the_error_does_not_print_it():
+    with pytest.raises(ValueError, match="one number for each row") as error:
+        auc([0, 1], ["secret", "words"])
+    assert "secret" not in str(error.value)
+
+
+def test_marks_may_be_of_any_kind_of_number():
+    as_bool = error_rates([False, True, False], [True, True, False], {"a": [True, True, True]})
+    for kind in (float, object, np.int8):
+        same = error_rates(np.array([0, 1, 0], kind), np.array([1, 1, 0], kind), {"a": np.array([1, 1, 1], kind)})
+        assert same == as_bool

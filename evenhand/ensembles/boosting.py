@@ -235,10 +235,13 @@ class Boosting:
             "verbose": -1,
         }
         if self.monotone is not None:
-            signs = [int(v) for v in self.monotone]
-            if len(signs) != d or any(v not in (-1, 0, 1) for v in signs):
-                raise ValueError(f"monotone must hold -1, 0 or 1 for each of the {d} columns; got {signs}")
-            settings["monotone_constraints"] = signs
+            signs = list(self.monotone) if np.iterable(self.monotone) else []
+            if len(signs) != d or any(isinstance(v, str) or v not in (-1, 0, 1) for v in signs):
+                raise ValueError(
+                    f"monotone must hold -1, 0 or 1 for each of the {d} columns; got {len(signs)} values, "
+                    f"{sum(isinstance(v, str) or v not in (-1, 0, 1) for v in signs)} of them others"
+                )
+            settings["monotone_constraints"] = [int(v) for v in signs]
         if self.worth is not None:
             settings["feature_contri"] = [float(v) for v in self.worth]
         return settings

@@ -29,7 +29,14 @@ def calibrate(estimator: Any, X: Any, y: ArrayLike, threshold: float | None = No
     """
     trees: TreeEnsemble | None = getattr(estimator, "ensemble_", None)
     last = _last_linear(estimator.module_) if trees is None else None
-    codes = np.searchsorted(estimator.classes_, np.asarray(y))
+    labels = np.asarray(y)
+    unknown = int((~np.isin(labels, estimator.classes_)).sum())
+    if unknown or len(labels) == 0:
+        raise ValueError(
+            f"y must hold labels that the estimator was trained with, {len(estimator.classes_)} of them; "
+            f"{unknown} of {len(labels)} rows have another one"
+        )
+    codes = np.searchsorted(estimator.classes_, labels)
     slope, offset = fit_softmax(estimator._outputs(X), codes)
     wanted = decided_from(codes, len(offset), threshold)
     shift = offset - wanted

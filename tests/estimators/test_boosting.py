@@ -145,6 +145,13 @@ def test_missing_values_classes_and_weights():
     assert (model.classes_[model.predict_proba(holes).argmax(1)] == model.predict(holes)).all()
 
 
+@pytest.mark.parametrize("monotone", [[1, 0], [1, 0, 4711], ["up", 0, 0], 4711, [0.5, 0, 0]])
+def test_monotone_is_one_sign_for_each_column(monotone):
+    with pytest.raises(ValueError, match="monotone must hold -1, 0 or 1 for each of the 3 columns") as error:
+        small(monotone=monotone).fit(X, Y)
+    assert "4711" not in str(error.value)
+
+
 def test_monotone_columns_stay_monotone():
     model = small(monotone=[1, 0, 0]).fit(X, Y)
     rows = X.iloc[:50]

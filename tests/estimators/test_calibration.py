@@ -87,3 +87,10 @@ def test_mistakes(fitted):
     X, y = rare(100, 1)
     with pytest.raises(ValueError, match="between 0 and 1"):
         calibrate(fitted, X, y, 1.5)
+
+
+@pytest.mark.parametrize("labels", [[3, 1], [1.5, 2], ["yes", "no"], []])
+def test_labels_that_training_did_not_have_are_an_error(fitted, labels):
+    X, _ = rare(2, 1)
+    with pytest.raises(ValueError, match="labels that the estimator was trained with"):
+        calibrate(fitted, X[: len(labels)], labels)
