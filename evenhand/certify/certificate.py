@@ -14,7 +14,24 @@ from evenhand.dual.confidence import clopper_pearson_lower, clopper_pearson_uppe
 from evenhand.headline import Bracketed, percent, statement_table
 
 Array = NDArray[np.float64]
+MOST_SHOWN = 60  # characters of the words of a version
 BRACKETED = ("relative", "decisions", "percentile")
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The version that moves somebody most: version number ``version`` (0 is the original) of row ``row`` of the data,
+    and the words of it that the original does not have, where they are texts."""
+
+    row: int
+    version: int
+    moves_by: float
+    words: str = ""
+
+    def __str__(self) -> str:
+        words = self.words if len(self.words) <= MOST_SHOWN else self.words[:MOST_SHOWN].rsplit(" ", 1)[0] + " ..."
+        said = f" with {words!r}" if words else ""
+        return f"version {self.version} of row {self.row}{said} moves most, by {self.moves_by:.3g}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +66,8 @@ class Certificate:
     tuning_rows: int = 0
     seconds: float = 0.0
     over: str = "every x' within the bounds"  # which x' it is about
+    copies: int = 0  # held-out rows that repeat another's text; each text is one draw and counts once
+    worst: Worst | None = None  # of versions: the one that moves somebody most; None: no version moves anybody
 
     @property
     def gap(self) -> float:
@@ -74,10 +93,20 @@ class Certificate:
     def __str__(self) -> str:
         return (
             f"With {self.confidence:.0%} confidence {self.lower:.3g} <= R(h) <= {self.upper:.3g} at eps={self.eps:g} "
-            f"({self.distance}; n={self.n:,} held-out individuals, {self.over})"
+            f"({self.distance}; n={self.n:,} held-out individuals, {self._repeated}{self.over}{self._moved})"
         )
 
     __repr__ = __str__
+
+    @property
+    def _repeated(self) -> str:
+        if not self.copies:
+            return ""
+        return f"{self.copies:,} {'row that is a copy' if self.copies == 1 else 'rows that are copies'} not counted, "
+
+    @property
+    def _moved(self) -> str:
+        return "" if self.worst is None else f"; {self.worst}"
 
     @property
     def headline(self) -> str:
@@ -126,6 +155,7 @@ class Certificate:
             values[name] = values[name].tolist()
         for name in BRACKETED:
             values[name] = None if values[name] is None else asdict(values[name])
+        values["worst"] = None if self.worst is None else asdict(self.worst)
         said = {"gap": self.gap, "statement": str(self), "headline": self.headline, "assumes": self.assumes}
         return json.dumps(_finite({**values, **said}))
 
@@ -140,7 +170,9 @@ class Certificate:
                 values[name] = Bracketed(**{k: np.inf if v is None else v for k, v in values[name].items()})
         for name in ("strangers", "yardstick", "free_share"):
             values[name] = float("nan") if values[name] is None else values[name]
-        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+        if values.get("worst") is not None:
+            values["worst"] = Worst(**values["worst"])
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__ if name in values})
 
 
 def _finite(value: Any) -> Any:

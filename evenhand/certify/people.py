@@ -13,6 +13,8 @@ from evenhand.audit import take
 from evenhand.dual.order import row_keys, seed_of, shuffled
 from evenhand.variations import Variations
 
+TEXT_WORDS = 4  # on average: a column of texts and not of categories
+
 
 class Known:
     """Another sample, against which held-out people are checked, all at once or part by part."""
@@ -44,6 +46,49 @@ class Known:
 def refuse_overlap(held_out: Any, other: Any, name: str) -> None:
     """Raises when a held-out person is also in the other sample."""
     Known(other, name).refuse(held_out)
+
+
+def distinct(versions: Variations) -> NDArray[np.intp]:
+    """The positions of the individuals who are no copy of one before them.
+
+    A text that comes twice is one document that was pasted twice, not two draws: counted as two it would buy confidence
+    that nobody has. White space does not count. Only texts, and rows of a table with a text, are looked at: other
+    rows are short, and two people with the same values are mostly two people.
+
+    >>> distinct(Variations([["a b", "a c"], ["d", "e"], ["a  b", "a c"]], rows=[0, 1, 2]))
+    array([0, 1])
+    """
+    first = versions.original
+    if not _of_texts(versions):
+        return np.arange(len(versions), dtype=np.intp)
+    rows = first.reshape(len(first), -1)
+    seen: dict[tuple[Any, ...], int] = {}
+    for i, row in enumerate(rows.tolist()):
+        seen.setdefault(tuple(" ".join(cell.split()) if isinstance(cell, str) else str(cell) for cell in row), i)
+    return np.array(list(seen.values()), dtype=np.intp)
+
+
+def without_copies(versions: Variations) -> Variations:
+    """Each text once, as `certify` counts them."""
+    kept = distinct(versions)
+    return Variations(versions.values[kept], versions.rows[kept], versions.like)
+
+
+def _of_texts(versions: Variations) -> bool:
+    """Versions of strings, or of rows whose versions differ in a column of texts (four words or more on average)."""
+    values = versions.values
+    if len(values) == 0 or values.dtype.kind not in "OU":
+        return False
+    if values.ndim == 2:
+        return all(isinstance(text, str) for text in values[:, 0])
+    if values.ndim != 3 or versions.like is None:
+        return False
+    moved = [j for j in range(values.shape[2]) if any(set(map(str, row[1:])) - {str(row[0])} for row in values[..., j])]
+    return any(
+        all(isinstance(cell, str) for cell in values[:, 0, j])
+        and np.mean([len(cell.split()) for cell in values[:, 0, j]]) >= TEXT_WORDS
+        for j in moved
+    )
 
 
 def _originals(people: Any) -> Any:

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.certify.people import refuse_overlap, separate
+from evenhand.certify.people import distinct, refuse_overlap, separate, without_copies
+from evenhand.variations import Variations
 
 
 def test_labels_decide_where_both_have_them():
@@ -53,3 +54,23 @@ def test_people_are_told_apart_in_any_unit(unit):
     refuse_overlap(x, x * (1 + 1e-6), "x_train")
     with pytest.raises(ValueError, match="2 of 2"):
         refuse_overlap(x, x * (1 + 1e-13), "x_train")  # rounding is no difference
+
+
+def test_a_text_that_comes_again_is_a_copy_and_an_equal_row_of_numbers_is_somebody_else():
+    texts = Variations(
+        [["my gay  friend", "my deaf friend"], ["x y", "x z"], ["my gay friend ", "my old friend"]], range(3)
+    )
+    assert distinct(texts).tolist() == [0, 1]
+    assert without_copies(texts).rows.tolist() == [0, 1]
+    numbers = Variations(np.zeros((5, 2, 3)), np.arange(5))
+    assert distinct(numbers).tolist() == [0, 1, 2, 3, 4]
+    assert distinct(Variations(np.empty((0, 2), dtype=object), [])).tolist() == []
+
+
+def test_rows_of_a_table_are_copies_where_a_text_makes_them_somebody():
+    said = ["a gay man came to us", "a deaf man came to us"]
+    rows = [[[text, age] for text in said] for age in (30, 30, 40)]
+    letters = Variations(np.array(rows, dtype=object), np.arange(3), pd.DataFrame({"letter": ["x"], "age": [1]})[:0])
+    assert distinct(letters).tolist() == [0, 2]
+    jobs = np.array([[["clerk", "f"], ["clerk", "m"]]] * 3, dtype=object)  # categories: three people with a value each
+    assert len(distinct(Variations(jobs, np.arange(3), pd.DataFrame({"job": ["x"], "sex": ["f"]})[:0]))) == 3
