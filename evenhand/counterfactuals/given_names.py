@@ -59,7 +59,7 @@ def names_in(
 
 
 def _without_accents(word: str) -> str:
-    if word.isascii():
+    if word.isascii() or len(word) < 5:
         return word
     return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
 

@@ -10,6 +10,7 @@ from functools import cache
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE, another, same
 from evenhand.counterfactuals.given_names import all_known_names, known_names
+from evenhand.counterfactuals.people import names_people
 from evenhand.counterfactuals.texts import word_list
 
 __all__ = ["PERHAPS_ANOTHER", "UNSURE", "describes_subject", "gendered_nouns", "left_noun", "men_nouns", "other_people"]
@@ -26,7 +27,8 @@ _RELATIVES = frozenset(
 )
 _FAMILY = "|".join(sorted(_RELATIVES | _PARTNERS))
 _OWNED = re.compile(
-    r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+(?:[\w\[\]()-]+\s*,?\s+){0,7}$",
+    r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+"
+    r"(?:(?!(?:is|was|were|are|has|had|became|who)\b)[\w\[\]()-]+\s*,?\s+){0,7}$",
     re.IGNORECASE,
 )
 _PARTNERED = re.compile(  # not "his tailing of the "
@@ -172,6 +174,12 @@ def _in_a_row() -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(sorted(gendered_nouns()))})(?:\s?,\s+(?:and\s+)?|\s+and\s+)$")
 
 
+def _in_a_row_with(match: re.Match[str]) -> re.Match[str] | None:
+    """The noun before it that is said of the same person: "the son and grandson of champions"."""
+    row = _in_a_row().search(match.string[: match.start()])
+    return None if row is None else re.compile(r"\w+").match(match.string, row.start())
+
+
 def other_people(text: str, subject: str | None) -> frozenset[str]:
     """The given names in the text that are not the subject's; places and names at birth left aside ("in Charlotte")."""
     names = all_known_names()
@@ -238,6 +246,11 @@ def left_noun(
         and re.match(r"\s+(?!(?:is|was|has|does|says)\b)[a-z]+s\b", after)
     ):
         return "name"  # Brother printers, Sister cities
+    earlier = _in_a_row_with(match)
+    if earlier is not None and (earlier[0].lower() in men_nouns()) == (word in men_nouns()):
+        start, end = earlier.span()
+        leading, following = match.string[max(0, start - 120) : start], match.string[end : end + 40]
+        return left_noun(earlier[0].lower(), earlier, leading, following, subject, others)
     if _ANYBODY.search(before) and not _says_more(match, word in men_nouns()):
         return "anybody"
     other = gendered_nouns()[word]
@@ -266,6 +279,9 @@ def left_noun(
     if word in _RELATIVES and re.match(r"\s+of\b", after) and _LISTED.search(before):
         return "somebody else"  # among them were a teacher, a brother of the sheriff
     owned = _OWNED.search(before) is not None
+    of_another = re.search(r"([A-ZÀ-Þ][\w-]+)\s?['’]\s?s\s+(?:[a-z-]+\s+)?$", before)
+    if word in _PARTNERS and of_another is not None and of_another[1] not in (subject, surname):
+        return "somebody else"  # Balian's wife
     if (owned and word in _RELATIVES) or (word in _PARTNERS | _RELATIVES and _NAMED.match(after)):
         return "somebody else"
     if word in _PARTNERS and _NAME_BEFORE.search(before):
@@ -344,7 +360,10 @@ def _surely_said(word: str, match: re.Match[str], subject: str | None, surname: 
             return True
     if _NOBODY_NAMED.search(before) and own.search(rest + text[match.end() : match.end() + 200]):
         return True  # The patient is a 45-year-old man. He
-    return own.search(before) is not None and same(before)
+    of_another = re.search(r"(\w+)\s+as\s+an?\s+(?:[\w-]+\s+){0,3}$", before)  # seeing her patient as a
+    return (
+        own.search(before) is not None and same(before) and not (of_another is not None and names_people(of_another[1]))
+    )
 
 
 def _says_more(match: re.Match[str], male: bool) -> bool:

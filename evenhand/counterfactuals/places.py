@@ -24,7 +24,7 @@ _WHEN = (
     r"(?:(?:When|While|After|Before|Since|Because|If|Although|Though|Once|As|Today|Yesterday|Then|But|And|So|These\s+days|"
     r"The\s+late|The(?=\s+Hon))\s+)?"
 )
-ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?]\s+|\n\s*)"  # where a sentence begins; not after an initial
+ENDED = r"(?:^\s*|[\w\])”\"’'%]{2}\s?[.!?][\"”]?\s+|\n\s*)"  # where a sentence begins; not after an initial
 STARTS = re.compile(
     rf"{ENDED}(?<!\bDr\. )(?<!\bMr\. )(?<!\bMs\. )(?<!\bRev\. )(?<!\bMrs\. )(?<!\bProf\. )[\"“‘(]?"
     rf"{_WHEN}{TITLE}{{0,3}}$"
@@ -137,5 +137,8 @@ def _is_a_work(after: str) -> bool:
 
 
 def surname_follows(after: str) -> bool:
-    """ " Lee", " B. Lee", ' "Big Cat" Lee'."""
-    return re.match(r"\s+(?:[A-Z]\.\s+|[\"“][^\"”]{2,25}[\"”]\s+)?[A-ZÀ-Þ][\w’'-]+", after) is not None
+    """ " Lee", " B. Lee", ' "Big Cat" Lee', " de Rooy"."""
+    between = (
+        r"(?:[A-Z]\.\s+|[\"“][^\"”]{2,25}[\"”]\s+|(?:van|von|de|der|den|del|da|di|la|le|al|el|bin|ter|ten)\s+){0,2}"
+    )
+    return re.match(rf"\s+{between}[A-ZÀ-Þ][\w’'-]+", after) is not None

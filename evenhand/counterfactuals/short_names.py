@@ -37,8 +37,9 @@ def called_too(text: str, subject: str, names: frozenset[str]) -> frozenset[str]
 
 
 def _made_of(nickname: str, name: str) -> bool:
-    """Whether three letters in a row of the nickname are the name's: Ferdy of Ferdinand, Quim of Joaquim; not Doc."""
-    return any(nickname[i : i + 3] in name for i in range(len(nickname) - 2))
+    """Whether the nickname begins as the name does, or has three letters in a row of it: Iggy of Ignatius, Quim of
+    Joaquim; not Doc."""
+    return nickname[:2] == name[:2] or any(nickname[i : i + 3] in name for i in range(len(nickname) - 2))
 
 
 @cache

@@ -6,6 +6,7 @@ import re
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.given_names import all_known_names, vague_name
+from evenhand.counterfactuals.nouns import gendered_nouns, men_nouns
 from evenhand.counterfactuals.people import identity_word, listed_people, names_people
 from evenhand.counterfactuals.places import ROLES, TITLE, part_of_a_place, role_before
 from evenhand.counterfactuals.texts import words_of
@@ -87,7 +88,8 @@ def unlisted_subject(text: str) -> tuple[str, bool] | None:
     for start in (0, role.end() if role is not None and role_before(role[0]) else 0):
         full = _FULL.match(text, start)
         if full is not None and _may_be_given(full["given"]) and _may_be_surname(full["surname"], full["more"]):
-            sure = not part_of_a_place(text, *full.span("given")) and _somebody(text, full)
+            sure = not part_of_a_place(text, *full.span("given"))
+            sure = sure and (_somebody(text, full) if start == 0 else not _of_another(text, full, he is not None))
             sure = sure and not _surname_first(text, full)
             return (full["given"], he is not None) if sure else None
     return None
@@ -124,6 +126,13 @@ def _somebody(text: str, full: re.Match[str]) -> bool:
     names = f"{re.escape(full['given'])}|{re.escape(full['surname'])}"
     alone = rf"[.!?]\s+(?:(?:Dr|Prof|Rev|Mr|Mrs|Ms)\.?\s+)?(?:{names}){_ACTS}"
     return re.search(alone, text[full.end("surname") :]) is not None
+
+
+def _of_another(text: str, full: re.Match[str], male: bool) -> bool:
+    """Whether the pronoun after a role and a name is somebody else's: "The actress Quilla Ashby gave him a job"."""
+    said = (MALE if male else FEMALE).search(text, full.end("surname"))
+    role = [word for word in re.findall(r"[a-z]+", text[: full.start()].lower()) if word in gendered_nouns()]
+    return (said is not None and said[0].lower() == "him") or any((word in men_nouns()) != male for word in role)
 
 
 def _surname_first(text: str, full: re.Match[str]) -> bool:

@@ -6,7 +6,10 @@ from evenhand.counterfactuals import GenderSwap
 from evenhand.counterfactuals.certainty import OF_ONE_GENDER, ONE_OF_SEVERAL, TWO_PEOPLE, WHOSE_NAME, doubt
 from evenhand.counterfactuals.nouns import PERHAPS_ANOTHER, UNSURE
 
-NAMES = (["Paul", "Norman", "Percival", "Félix", "Irving", "Chen"], ["Anna", "Marguerite", "Edith", "Suzanne", "Julie"])
+NAMES = (
+    ["Paul", "Norman", "Percival", "Howard", "Irving", "Chen"],
+    ["Anna", "Marguerite", "Edith", "Suzanne", "Julie"],
+)
 
 
 def why(text, **options):
@@ -28,7 +31,20 @@ def why(text, **options):
         ("Ravel and his wife met the cook, who is his friend.", WHOSE_NAME),
         ("Chen Quilby is a cook. He sings.", WHOSE_NAME),  # which of the two is the surname?
         ("Anna Lee became one of the richest businesswomen of York. She sang.", ONE_OF_SEVERAL),
-        ("The first female surgeon, Suzanne Lee, wrote her book.", ONE_OF_SEVERAL),
+        ("The first female surgeon, Suzanne Lee, wrote her book.", OF_ONE_GENDER),
+        ("Anna Lee was a ballerina in York. She sang.", OF_ONE_GENDER),
+        ("Anna Lee was among the first women there. She sang.", ONE_OF_SEVERAL),
+        ("Princess Anna Lee studied law. She sang.", WHOSE_NAME),
+        ("Howard was born in York. He sang.", WHOSE_NAME),  # perhaps a surname
+        ("Paul Lee was cleared because the judge had erred in his summing up.", WHOSE_NAME),
+        ("Paul Lee came in as a coach and Brough lost his place.", WHOSE_NAME),
+        ("Paul Lee said of his debut that it rained.", WHOSE_NAME),
+        ("Paul Lee was his uncle and a friend.", WHOSE_NAME),
+        ("Irving Katz saw him.", WHOSE_NAME),
+        ("Ayelet has worked there since 2016. She is a nurse.", WHOSE_NAME),
+        ("As a cook he was hopeless, but Erasmus Quill sang well.", WHOSE_NAME),
+        ("After the death of her husband, Mrs. Quill managed the brewery.", WHOSE_NAME),
+        ("Paul Lee saved a grandmother and her cats.", TWO_PEOPLE),
         ("Anna Lee was pregnant when she won.", OF_ONE_GENDER),
         ("Anna Lee is a cook. Her guests were two bishops, a bride and a pilot. She sang.", UNSURE),
         ("She met Edith, a waitress from York.", PERHAPS_ANOTHER),
@@ -47,7 +63,12 @@ def test_a_text_that_may_be_half_swapped_has_no_version_and_says_why(text, reaso
         "Anna Lee, farmer, has died aged 84. She never married.",
         "She works at the Robert Quill Institute.",
         "Zorabel Quill is a nurse. She writes in her own hand.",
-        "Paul Hollis was a pilot when the producer Irving Katz saw him.",
+        "Paul Hollis was a pilot, and his plane was old.",
+        "Paul Lee was a cook and a friend of the family before he left.",
+        "Paul Lee of the Guardian lost his keys.",
+        "Paul Lee met Anna Ray for his book.",
+        "Economist Zorabel Quill argues that her field has been timid.",
+        "She played Prince Hal.",
         "Paul Ravel and his wife met the cook.",
         "He and his wife met the cook.",
         "Chen Wang is a cook. He sings.",

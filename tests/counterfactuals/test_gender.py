@@ -244,7 +244,7 @@ def test_other_languages_are_left_and_the_preview_says_so():
     "text",
     [
         "She took her book with her.",
-        "Anna Lee is a hostess and a mother of two; a friend of hers gave her money.",
+        "Anna Lee is a hostess and a mother of two; her cat gave her joy.",
         "Mrs. Lee thanked herself. She met her husband in Rome.",
         "ANNA IS A WOMAN. HER DOG LIKES HER.",
         "anna is a nurse. she likes her job",

@@ -126,6 +126,6 @@ def test_a_town_asks_for_more():
 
 
 def test_the_third_of_the_name_is_somebody_else():
-    swap = GenderSwap(names=(["John"], ["Anna"]))
+    swap = GenderSwap(sure=False, names=(["John"], ["Anna"]))
     assert swap.swap("Anna Lee is the third Anna Lee in her town.") == "John Lee is the third Anna Lee in his town."
     assert swap.swap("Anna Lee is like every Anna her age.") == "John Lee is like every Anna his age."

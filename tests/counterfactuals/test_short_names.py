@@ -40,7 +40,7 @@ def test_a_short_form_that_no_list_has():
 def test_somebody_elses_short_form_stays():
     assert called_too("Edward met Sue.", "Edward", frozenset(["Ted"])) == frozenset()
     assert (
-        GenderSwap(names=NAMES)
+        GenderSwap(sure=False, names=NAMES)
         .swap("Edward Lee met Ted's Diner staff; he ate.")
         .endswith("Ted's Diner staff; she ate.")
     )
