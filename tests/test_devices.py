@@ -1,19 +1,22 @@
 """Devices that are not here: on the meta device tensors of two devices cannot meet unseen; a pretended MPS has no
-float64."""
+float64; on a pretended device with numbers whole estimators are fitted."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from evenhand import regularizer
+from evenhand import estimators, regularizer
 from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics import FairMetric
 from evenhand.objectives import Batch, SenSeI, SenSR
 from evenhand.output_distances import total_variation
 from evenhand.regularizer import FairRegularizer, PricedSearch, ratio_rule
 from evenhand.search import GradientSearch
+from evenhand.training.batches import balanced_batches, uniform
 
 D = 5
 
@@ -114,3 +117,114 @@ def test_a_training_step_without_float64(kind):
     batch = Batch(torch.rand(20, D), torch.randint(2, (20,)))
     with NoFloat64():
         objective(model, batch).backward()
+
+
+class There(torch.Tensor):
+    """A tensor that says it lies on the meta device, and keeps its numbers."""
+
+    @staticmethod
+    def __new__(cls, numbers):
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, numbers.size(), strides=numbers.stride(), dtype=numbers.dtype, device="meta"
+        )
+        made.numbers = numbers
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return computed(func, args, kwargs or {})
+
+    def tolist(self):
+        return self.numbers.tolist()
+
+
+def computed(func, args, kwargs):
+    """An operation as a device without float64 does it; tensors of two devices may only meet where torch lets them."""
+    given = pytree.tree_leaves((args, kwargs))
+    there = [t for t in given if isinstance(t, There)]
+    name = func.overloadpacket.__name__
+    moves, picks = name in ("copy_", "_to_copy"), name.startswith("index") and isinstance(args[0], There)
+    if there and not moves and not picks:
+        here = [t for t in given if isinstance(t, torch.Tensor) and not isinstance(t, There)]
+        assert all(t.ndim == 0 for t in here), f"{func}: tensors of two devices meet"
+    away = bool(there) if kwargs.get("device") is None else kwargs["device"].type == "meta"
+    away = isinstance(args[0], There) if name == "copy_" else away
+    kwargs = kwargs | ({"device": torch.device("cpu")} if "device" in kwargs else {})
+    plain = pytree.tree_map(lambda t: t.numbers if isinstance(t, There) else t, (args, kwargs))
+    changed = {id(held): t for held, t in zip(pytree.tree_leaves(plain), given)}
+
+    def placed(out):
+        if not isinstance(out, torch.Tensor) or id(out) in changed:
+            return changed.get(id(out), out)
+        if away and out.dtype == torch.float64:
+            raise TypeError(f"{func} gave float64, which this device does not have")
+        return There(out) if away else out
+
+    return pytree.tree_map(placed, func(*plain[0], **plain[1]))
+
+
+class Elsewhere(TorchDispatchMode):
+    """Tensors made on or moved to the meta device are There."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return computed(func, args, kwargs or {})
+
+
+class GeneratorThere(torch.Generator):
+    """A generator that says it lies on the meta device, for which there is none."""
+
+    def __new__(cls, device="cpu"):
+        made = super().__new__(cls, "cpu")
+        made.where = torch.device(device)
+        return made
+
+    @property
+    def device(self):
+        return self.where
+
+
+X = np.random.default_rng(0).normal(size=(60, D)).astype(np.float32)
+Y = (X[:, 0] > 0).astype(int)
+METRIC = FairMetric(torch.eye(D)[:, :1])
+SMALL = {"hidden": (6,), "steps": 3, "batch_size": 20, "random_state": 0, "device": "meta"}
+FITS = {
+    "plain": lambda: estimators.ERMClassifier(**SMALL).fit(X, Y),
+    "held-out rows": lambda: estimators.ERMClassifier(**SMALL, validation_fraction=0.2).fit(X, Y),
+    "weights": lambda: estimators.ERMClassifier(**SMALL, validation_fraction=0.2).fit(X, Y, np.full(60, 2.0)),
+    "class weights": lambda: estimators.ERMClassifier(**SMALL, class_weight={0: 1, 1: 2}).fit(X, Y),
+    "class weights of weights": lambda: estimators.ERMClassifier(**SMALL, class_weight={0: 1}).fit(X, Y, np.ones(60)),
+    "a stream": lambda: estimators.ERMClassifier(**SMALL).fit_stream([(X.astype(np.float64), Y)]),
+    "a stream of numbers": lambda: estimators.SenSeIRegressor(**SMALL).fit_stream([(X, X[:, 0].astype(np.float64))]),
+    "SenSeI": lambda: estimators.SenSeIClassifier(estimators.ClassifierMetric([0]), **SMALL).fit(X, Y),
+    "SenSeI again": lambda: estimators.SenSeIClassifier(METRIC, **SMALL).fit(X, Y).partial_fit(X, Y),
+    "bounds": lambda: estimators.SenSeIClassifier(METRIC, **SMALL, bounds=(-9.0, 9.0)).fit(X, Y),
+    "SenSR": lambda: estimators.SenSRClassifier(METRIC, **SMALL).fit(X, Y),
+    "numbers": lambda: estimators.SenSeIRegressor(METRIC, **SMALL).fit(X, X[:, 0], np.ones(60)),
+    "Project": lambda: estimators.ProjectClassifier(METRIC, **SMALL).fit(X, Y),
+    "CLP": lambda: estimators.CLPClassifier(**SMALL).fit(X, Y, variations=np.stack([X, -X], 1).astype(np.float64)),
+    "CoCL": lambda: estimators.CoCLClassifier(**SMALL).fit(X, Y, sensitive_features=Y),
+    "adversarial": lambda: estimators.AdversarialClassifier(**SMALL).fit(X, Y, sensitive_features=Y),
+}
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_estimators_are_fitted_where_there_is_no_float64(fit, monkeypatch):
+    monkeypatch.setattr(torch, "Generator", GeneratorThere)
+    with Elsewhere():
+        model = FITS[fit]()
+        outputs = model.predict(X)
+    assert all(isinstance(p.data, There) for p in model.module_.parameters())
+    assert outputs.shape == (60,)
+
+
+def test_draws_of_a_device_without_float64_are_as_fine():
+    with Elsewhere():
+        draws = uniform(10_000, GeneratorThere("meta").manual_seed(0))
+        rows = list(balanced_batches(torch.tensor([0, 0, 1]).to("meta"), 4, 50, generator=GeneratorThere("meta")))
+    assert draws.dtype == torch.float64
+    assert draws.device.type == "cpu"
+    assert 0 <= draws.min() < 0.001 < 0.999 < draws.max() < 1
+    assert ((draws * 2**24) % 1 > 0).float().mean() > 0.99  # float32 alone ends there
+    assert all(isinstance(batch, There) for batch in rows)
+    assert {i for batch in rows for i in batch.tolist()} == {0, 1, 2}
+    assert all(sorted(batch.tolist())[2:] == [2, 2] for batch in rows)

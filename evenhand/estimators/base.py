@@ -45,8 +45,9 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         features and outputs that makes one. steps, batch_size, lr: of the training, whose rate decays to zero along a
         cosine. optimizer: a class of torch.optim or a partial of one, by default Adam; weight_decay goes to it.
         validation_fraction: so many rows are held out, the best weights on them kept, and after ``patience``
-        evaluations without improvement training ends. warm_start: fit goes on from the weights of the fit before.
-        callbacks: called with (step, steps, numbers) at every evaluation. device: where to train. progress: print.
+        evaluations without improvement training ends. warm_start: fit goes on from the weights and the lam of the fit
+        before. callbacks: called with (step, steps, numbers) at every evaluation. device: where to train. progress:
+        print.
     """
 
     hidden: tuple[int, ...] = (100,)
@@ -98,10 +99,14 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         self.module_ = self._network(before, source.d, targets.outputs, seed).to(self.device, torch.float32)
         self.module_ = targets.before(self.module_) if before is not None else self.module_
         objective = self._objective(torch.Generator(self.device).manual_seed(seed + 1)).to(self.device)
+        lam = _lam_of(objective)
+        if before is not None and lam is not None and hasattr(self, "lam_"):
+            lam.fill_(self.lam_)
         history = self._train(objective, source, seed, self.steps if steps is None else steps)
         self._keep(history, objective)
         self._fine_tune(source, seed)
         self.module_ = targets.after(self.module_).eval()
+        self.targets_ = targets
         return self
 
     def _train(self, objective: Objective, source: Source, seed: int, steps: int) -> History:
@@ -173,7 +178,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         self.module_.eval()
         self.history_ = pd.DataFrame(history.records)
         self.n_iter_ = history.steps
-        lam = objective.state_dict().get("regularizer.lam", objective.state_dict().get("priced_search.lam"))
+        lam = _lam_of(objective)
         if lam is not None:
             self.lam_ = float(lam)
 
@@ -204,20 +209,29 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
     def _outputs(self, X: Any) -> np.ndarray:
         """The module's outputs (n, K) in eval mode, in chunks.
 
-        In float64 where the layers are known to allow it: nobody's score then depends on who else is in the batch.
+        In float64 where the layers are known to allow it: nobody's score then depends on who else is in the batch. What
+        a device without float64 has trained is asked on the CPU.
         """
         check_is_fitted(self, "module_")
         values = validate_data(self, checked_table(X), dtype=np.float32, order="C", reset=False)
-        x = tensor_of(values, self.device)
-        module = self.module_.eval()
-        if mode_free(module) and x.device.type != "mps":  # which has no float64
-            module, x = copy.deepcopy(module).double(), x.double()
+        x, module = tensor_of(values), self.module_.eval()
+        if mode_free(module):
+            home = self.device if torch.device(self.device).type == "cuda" else "cpu"
+            module, x = copy.deepcopy(module).to(home).double(), x.double().to(home)
+        else:
+            x = x.to(self.device)
         return torch.cat([float64_outputs(module, part) for part in torch.split(x, 65536)]).numpy()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _lam_of(objective: Objective) -> Tensor | None:
+    """The dual variable itself, if the objective has one; to fill it is to set it."""
+    state = objective.state_dict()
+    return state.get("regularizer.lam", state.get("priced_search.lam"))
 
 
 def _needs_rows_only(estimator: NeuralEstimator) -> bool:
@@ -248,12 +262,15 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
         return self._fit(source, targets)
 
     @available_if(_needs_rows_only)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, sensitive_features: Any = None
+    ) -> Self:
         """A tenth of ``steps`` on these rows, from where the last call ended; the first call needs all ``classes``
-        unless y holds them. The metric and the network are those of the first call, the domain that of each."""
+        unless y holds them. The metric and the network are those of the first call, whose ``sensitive_features`` teach
+        the metric; the domain is that of each."""
         check_parameters(self)
         first = not hasattr(self, "module_")
-        source = from_arrays(self, X, y, sample_weight, None, numeric=False, reset=first)
+        source = from_arrays(self, X, y, sample_weight, sensitive_features, numeric=False, reset=first)
         known = (np.unique(classes) if classes is not None else None) if first else self.classes_
         targets = class_targets(self, source, known)
         return self._fit(source, targets, steps=max(1, self.steps // 10))
@@ -287,6 +304,17 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
         check_parameters(self)
         source = from_arrays(self, X, y, sample_weight, sensitive_features, numeric=True)
         return self._fit(source, number_targets(source))
+
+    @available_if(_needs_rows_only)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
+        """A tenth of ``steps`` on these rows, from where the last call ended. The metric, the network and the scale of
+        the targets, ``targets_``, are those of the first call (or of the fit before), so let its rows be like those to
+        come; a model that was loaded from a file takes the scale anew. The domain is that of each call."""
+        check_parameters(self)
+        first = not hasattr(self, "module_")
+        source = from_arrays(self, X, y, sample_weight, sensitive_features, numeric=True, reset=first)
+        targets = number_targets(source, getattr(self, "targets_", None))
+        return self._fit(source, targets, steps=max(1, self.steps // 10))
 
     def predict(self, X: Any) -> np.ndarray:
         """The predicted number of each row, (n,), or numbers, (n, K)."""

@@ -24,7 +24,7 @@ from evenhand.ensembles.boosting import Boosting, Score, best_constant
 from evenhand.ensembles.line import Line, fair_line, usual_range
 from evenhand.ensembles.losses import Loss, balanced_log_loss, squared_loss
 from evenhand.ensembles.trees import TreeEnsemble
-from evenhand.estimators.inputs import checked_weight, learn_metric, select_rows
+from evenhand.estimators.inputs import checked_bounds, checked_weight, learn_metric, names_of, select_rows, tensor_of
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import check_labels, checked_table, plain_labels
 from evenhand.search.geometry import exact_sigma
@@ -138,7 +138,8 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def _prepare(self, X: Any, x: Array, sensitive: Any) -> int:
         """Learns ``fair_metric_``, sets ``bounds_``; the seed of the fit."""
         self.fair_metric_ = learn_metric(self.fair_metric, X, x.shape[1], sensitive).to(dtype=torch.float64)
-        self.bounds_ = possible_people(x) if isinstance(self.bounds, str) else Box.of(self.bounds, x.shape[1])
+        box = checked_bounds(self.bounds, tensor_of(x), names_of(self), lambda: possible_people(x))
+        self.bounds_ = Box.of(box, x.shape[1])  # which says that bounds are needed
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _soft(self, x: Array, weight: Array) -> tuple[Array, dict[int, tuple[float, float]]]:

@@ -68,6 +68,8 @@ class CLPMethod(NeuralEstimator):
             raise ValueError(
                 f"variations have {values.shape[2]} features but X has {self.n_features_in_}; encode both alike"
             )
+        if values.dtype.kind == "f":  # as X is: not every device has float64
+            self._training_variations = Variations(values.astype(np.float32), self._training_variations.rows)
         return CLP(self._training_variations, self.rho, self._loss, self.output_distance, search_generator)
 
     def _align(self, objective: Objective, rows: Tensor) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -50,7 +50,12 @@ def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:
 
 def tensor_of(values: np.ndarray, device: str = "cpu") -> Tensor:
     """The array as a tensor, copied only where it may not be written to."""
-    return torch.as_tensor(values if values.flags.writeable else values.copy(), device=device)
+    return torch.as_tensor(values if values.flags.writeable else values.copy()).to(device)
+
+
+def names_of(estimator: Any) -> list[str] | None:
+    """The names of the columns that an estimator was given, if they had some."""
+    return [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None
 
 
 def select_rows(X: Any, kept: np.ndarray) -> Any:
@@ -131,10 +136,29 @@ def data_bounds(x: Tensor, fair_metric: FairMetric | None = None) -> Box:
     return box if fair_metric is None else box.freed(fair_metric.directions.cpu(), x.cpu())
 
 
+def checked_bounds(bounds: Any, x: Tensor, names: list[str] | None, of_data: Callable[[], Box]) -> Box | None:
+    """What ``bounds=`` says: no bounds, by the word 'data' those that the data have, or a set that holds every row."""
+    if bounds is None:
+        return None
+    if isinstance(bounds, str):
+        check_bounds_word(bounds)
+        return of_data()
+    return given_bounds(bounds, x, names)
+
+
+def check_bounds_word(bounds: str) -> None:
+    if bounds != "data":
+        raise ValueError(f"bounds must be 'data', None, a Box or (low, high); got {bounds!r}")
+
+
 def given_bounds(bounds: Any, x: Tensor, names: list[str] | None) -> Box:
-    """The user's bounds; training rows outside them are an error that counts them and names the columns."""
+    """The user's bounds; training rows outside them are an error that counts them and names the columns. What is
+    missing of a row can be anything possible."""
     box = Box.of(bounds if isinstance(bounds, Box) else pair(bounds), x.shape[1])
-    people = x.detach().to(device="cpu", dtype=torch.float64)
+    people = x.detach().cpu().to(torch.float64)
+    missing = people.isnan()
+    if missing.any():
+        people = people.where(~missing, box.round(people.where(~missing, (box.low + box.high) / 2)))
     outside = ~box.contains(people)
     if outside.any():
         off = ((people < box.low) | (people > box.high)).any(dim=0).nonzero()[:, 0].tolist()

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from evenhand.estimators.base import mlp, parameters
-from evenhand.estimators.inputs import data_bounds, given_bounds, learn_metric
+from evenhand.estimators.inputs import checked_bounds, data_bounds, learn_metric, names_of
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import check_labels, checked_table, numbers
 from evenhand.objectives.senstir import SenSTIR
@@ -97,10 +97,7 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
         x, target = pad(values, relevance, query)
         items = torch.as_tensor(values)
         self.fair_metric_ = learn_metric(self.fair_metric, X, values.shape[1])
-        if self.bounds is None or (isinstance(self.bounds, str) and self.bounds == "data"):
-            self.bounds_ = None if self.bounds is None else data_bounds(items, self.fair_metric_)
-        else:
-            self.bounds_ = given_bounds(self.bounds, items, None)
+        self.bounds_ = checked_bounds(self.bounds, items, names_of(self), lambda: data_bounds(items, self.fair_metric_))
         self.module_ = mlp(values.shape[1], self.hidden, 1, torch.Generator().manual_seed(seed))
         regularizer = FairRegularizer(
             self.fair_metric_,

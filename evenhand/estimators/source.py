@@ -19,9 +19,11 @@ from torch import Tensor
 from evenhand import ranks
 from evenhand.domain import Box, FreeBox
 from evenhand.estimators.inputs import (
+    check_bounds_word,
+    checked_bounds,
     checked_weight,
     data_bounds,
-    given_bounds,
+    names_of,
     select_rows,
     tensor_of,
     weights_by_class,
@@ -30,6 +32,7 @@ from evenhand.estimators.targets import Moments, Targets
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import check_labels, checked_table, numbers, plain_labels
 from evenhand.search.worst_cases import pair
+from evenhand.training.batches import uniform
 from evenhand.training.streams import Repeated, Stream, one_shot
 
 HELD_OUT_DRAWS = 2000  # people drawn from the held-out rows, by weight, to be evaluated on
@@ -68,7 +71,7 @@ class Arrays:
     X: Any
     x: Tensor
     target: np.ndarray
-    weight: Tensor | None
+    weight: Tensor | None  # on the CPU: not every device has float64
     sensitive_features: Any
     names: list[str] | None
     kept: np.ndarray  # which of the rows given these are: those of positive weight
@@ -80,19 +83,14 @@ class Arrays:
         return self.x.shape[1]
 
     def box(self, given: Any, fair_metric: FairMetric) -> Box | None:
-        if given is None:
-            return None
-        if isinstance(given, str):
-            _check_bounds_word(given)
-            return data_bounds(self.x, fair_metric)
-        return given_bounds(given, self.x, self.names)
+        return checked_bounds(given, self.x, self.names, lambda: data_bounds(self.x, fair_metric))
 
     def rows(self, validation_fraction: float, patience: int | None, generator: torch.Generator) -> Rows:
         order = canonical_order(self.x, self.y)
         kept, held = order, order[:0]
         if validation_fraction:
-            drawn = _draw_of_each(self.x[order], self.y[order], generator)
-            kept, held = order[drawn >= validation_fraction], order[drawn < validation_fraction]
+            out = (_draw_of_each(self.x[order], self.y[order], generator) < validation_fraction).to(order.device)
+            kept, held = order[~out], order[out]
             if len(kept) == 0 or len(held) == 0:
                 raise ValueError(
                     f"validation_fraction={validation_fraction} of {len(order)} rows leaves one of the parts empty"
@@ -101,12 +99,12 @@ class Arrays:
             raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
         validation = None
         if len(held):
-            weight = torch.ones(len(held), dtype=torch.float64) if self.weight is None else self.weight[held].cpu()
+            weight = torch.ones(len(held), dtype=torch.float64) if self.weight is None else self.weight[held.cpu()]
             mass = weight.cumsum(0)
             draws = torch.rand(HELD_OUT_DRAWS, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
             some = held[torch.searchsorted(mass, draws * mass[-1], right=True).clamp(max=len(held) - 1)]
             validation = self.x[some], self.y[some]
-        sample_weight = None if self.weight is None else self.weight[kept]
+        sample_weight = None if self.weight is None else self.weight[kept.cpu()]
         settings = {"balanced": self.balanced, "sample_weight": sample_weight}
         return Rows((self.x[kept], self.y[kept]), kept, validation, settings)
 
@@ -150,16 +148,11 @@ def from_arrays(
         X,
         tensor_of(values, device),
         target,
-        None if weight is None else torch.as_tensor(weight, device=device),
+        None if weight is None else torch.as_tensor(weight),
         sensitive_features,
         names_of(estimator),
         kept,
     )
-
-
-def names_of(estimator: Any) -> list[str] | None:
-    """The names of the columns that an estimator was given, if they had some."""
-    return [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None
 
 
 def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = None) -> Targets:
@@ -175,23 +168,30 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
             f"a classifier needs two classes or more; y holds one class only: {estimator.classes_.tolist()}"
         )
     codes = np.searchsorted(estimator.classes_, labels)
-    source.y = torch.as_tensor(codes, dtype=torch.long, device=source.x.device)
+    source.y = torch.as_tensor(codes, dtype=torch.long).to(source.x.device)
     source.balanced = isinstance(estimator.class_weight, str)  # "balanced", see checks.py
     if isinstance(estimator.class_weight, Mapping):
         each = weights_by_class(estimator)
         weight = torch.ones(len(codes), dtype=torch.float64) if source.weight is None else source.weight
-        source.weight = weight * each.to(weight)[source.y]
+        source.weight = weight * each.to(weight)[torch.as_tensor(codes)]
     return Targets(len(estimator.classes_))
 
 
-def number_targets(source: Arrays) -> Targets:
-    """Numbers to train on, each standardised, so that rho means the same whatever their unit."""
+def number_targets(source: Arrays, known: Targets | None = None) -> Targets:
+    """Numbers to train on, each standardised, so that rho means the same whatever their unit; by a known scale if
+    training goes on with it."""
     target = source.target.astype(np.float64)
-    weight = None if source.weight is None else source.weight.cpu().numpy()
+    if known is not None and known.scale is not None and known.mean is not None:
+        outputs = 1 if target.ndim == 1 else target.shape[1]
+        if outputs != known.outputs:
+            raise ValueError(f"y holds {outputs} number(s) for each row, but {known.outputs} in the calls before")
+        source.y = torch.as_tensor((target - known.mean) / known.scale, dtype=torch.float32).to(source.x.device)
+        return known
+    weight = None if source.weight is None else source.weight.numpy()
     mean = np.atleast_1d(np.average(target, axis=0, weights=weight))
     scale = np.sqrt(np.atleast_1d(np.average((target - mean) ** 2, axis=0, weights=weight)))
     scale[scale == 0] = 1.0
-    source.y = torch.as_tensor((target - mean) / scale, dtype=torch.float32, device=source.x.device)
+    source.y = torch.as_tensor((target - mean) / scale, dtype=torch.float32).to(source.x.device)
     return Targets(len(mean), scale, mean)
 
 
@@ -199,13 +199,13 @@ def canonical_order(x: Tensor, y: Tensor) -> Tensor:
     """An order of the rows that depends on their values only: with it a fit does not depend on the order of the data,
     and a row of weight two counts like the row given twice."""
     targets = y.cpu().numpy().reshape(len(y), -1)
-    return torch.as_tensor(np.lexsort((_keys(x), *targets.T[::-1])), device=x.device)
+    return torch.as_tensor(np.lexsort((_keys(x), *targets.T[::-1]))).to(x.device)
 
 
 def _keys(x: Tensor) -> np.ndarray:
     """A number of each row's values, alike for equal rows."""
     mix = torch.rand(x.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    parts = [(part.double() * mix.to(x.device)).cpu().numpy().sum(axis=1) for part in torch.split(x, 65536)]
+    parts = [(part.cpu().double() * mix).numpy().sum(axis=1) for part in torch.split(x, 65536)]
     return np.concatenate(parts)
 
 
@@ -214,13 +214,7 @@ def _draw_of_each(x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
     are held out with their copies, so that a weight of two stays a row given twice."""
     keys = np.column_stack([_keys(x), y.cpu().numpy().astype(np.float64)])
     distinct, number = np.unique(keys, axis=0, return_inverse=True)
-    drawn = torch.rand(len(distinct), generator=generator, dtype=torch.float64, device=generator.device)
-    return drawn[torch.as_tensor(number.reshape(-1), device=generator.device)].to(x.device)
-
-
-def _check_bounds_word(given: str) -> None:
-    if given != "data":
-        raise ValueError(f"bounds must be 'data', None, a Box or (low, high); got {given!r}")
+    return uniform(len(distinct), generator)[torch.as_tensor(number.reshape(-1))]
 
 
 @dataclass
@@ -300,7 +294,7 @@ class Streamed:
                     f"bounds exclude training rows, in column(s) {outside[:10]}; widen them, or use bounds='data'"
                 )
             return box
-        _check_bounds_word(given)
+        check_bounds_word(given)
         low, high = np.where(seen.indicator, 0.0, seen.low), np.where(seen.indicator, 1.0, seen.high)
         box = Box(low, high, binary=np.flatnonzero(seen.indicator).tolist())
         free = box.freed(fair_metric.directions.cpu(), torch.zeros(1, self.d))

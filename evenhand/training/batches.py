@@ -20,26 +20,38 @@ def balanced_batches(
 
     Vectorised: one random number a row, looked up in the cumulated weights of the row's class. A remainder of
     batch_size over the classes goes to classes chosen at random, so a batch may be smaller than the number of classes.
+    Worked out on the CPU, in float64, which not every device has; the rows are given where y is.
     """
-    order = torch.argsort(y, stable=True)
-    counts = torch.unique_consecutive(y[order], return_counts=True)[1]
+    labels, device = y.cpu(), y.device
+    order = torch.argsort(labels, stable=True)
+    counts = torch.unique_consecutive(labels[order], return_counts=True)[1]
     k, ends = len(counts), counts.cumsum(0)
-    mass = (
-        torch.ones(len(y), dtype=torch.float64, device=y.device) if weight is None else weight.to(torch.float64)[order]
-    )
+    mass = torch.ones(len(labels), dtype=torch.float64) if weight is None else weight.cpu().double()[order]
     cumulated = mass.cumsum(0)
     high = cumulated[ends - 1]
     low = torch.cat([high.new_zeros(1), high[:-1]])
-    classes = torch.arange(k, device=y.device).repeat_interleave(batch_size // k)
+    classes = torch.arange(k).repeat_interleave(batch_size // k)
     for _ in range(steps):
-        extra = torch.randperm(k, generator=generator, device=y.device)[: batch_size % k]
+        extra = torch.randperm(k, generator=generator, device=_home(generator))[: batch_size % k].cpu()
         c = torch.cat([classes, extra])
-        draw = torch.rand(len(c), generator=generator, dtype=torch.float64, device=y.device)
+        draw = uniform(len(c), generator)
         if weight is None:  # equal weights: the row is a product, not a look-up
             position = (low[c] + draw * (high[c] - low[c])).long()
         else:
             position = torch.searchsorted(cumulated, low[c] + draw * (high[c] - low[c]), right=True)
-        yield order[torch.minimum(position, ends[c] - 1)]
+        yield order[torch.minimum(position, ends[c] - 1)].to(device)
+
+
+def uniform(n: int, generator: torch.Generator | None) -> Tensor:
+    """n numbers in [0, 1), float64 on the CPU, drawn where the generator lives: elsewhere in two halves of float32."""
+    if _home(generator).type == "cpu":
+        return torch.rand(n, generator=generator, dtype=torch.float64)
+    parts = torch.rand(2, n, generator=generator, device=_home(generator)).cpu().double()
+    return parts[0] + parts[1] * 2.0**-24
+
+
+def _home(generator: torch.Generator | None) -> torch.device:
+    return torch.device("cpu") if generator is None else generator.device
 
 
 def uniform_batches(

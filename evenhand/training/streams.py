@@ -98,8 +98,8 @@ def as_batch(item: Any, device: torch.device | str, dtype: torch.dtype) -> Batch
         item = (item.x, item.y, item.weight)
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
         raise TypeError(f"a stream must give (x, y) or (x, y, weight) for each batch; got {type(item).__name__}")
-    x, y = _tensor(item[0], device), _tensor(item[1], device)
-    weight = _tensor(item[2], device).to(dtype) if len(item) == 3 and item[2] is not None else None
+    x, y = _tensor(item[0], device, dtype), _tensor(item[1], device, dtype)
+    weight = _tensor(item[2], device, dtype).to(dtype) if len(item) == 3 and item[2] is not None else None
     if x.ndim < 2 or len(x) == 0 or len(x) != len(y) or (weight is not None and weight.shape != y.shape):
         raise ValueError(
             f"each batch of a stream needs x (n, d) and y (n,) with the same, positive n; "
@@ -128,10 +128,11 @@ def one_shot(stream: Stream) -> bool:
     return isinstance(stream, Iterator)
 
 
-def _tensor(values: Any, device: torch.device | str) -> Tensor:
-    if isinstance(values, Tensor):
-        return values.to(device)
-    return torch.as_tensor(np.asarray(values), device=device)
+def _tensor(values: Any, device: torch.device | str, dtype: torch.dtype) -> Tensor:
+    """The values on the device, in float64 only where the CPU or the model has it too."""
+    tensor = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
+    away = tensor.dtype == torch.float64 and torch.device(device).type != "cpu"
+    return (tensor.to(dtype) if away else tensor).to(device)
 
 
 def _copied(array: Any, rows: slice) -> Tensor:

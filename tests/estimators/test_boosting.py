@@ -128,10 +128,38 @@ def test_numbers_that_are_nearly_free_and_far_tails():
 
 def test_how_far_a_move_goes_before_a_number_ends():
     model = small(bounds=Box([0.0, 0.0, 0.0], [10.0, 4.0, 1.0], binary=[2]))
-    model._prepare(X, X.to_numpy(), None)
+    people = X.abs().clip(upper=4.0)
+    model._prepare(people, people.to_numpy(), None)
     x = np.array([[1.0, 1.0, 0.0], [9.0, 4.0, 0.0], [5.0, 2.0, 1.0]])
     move = np.array([[3.0, 1.0, 9.0], [-1.0, 2.0, 1.0], [0.0, 0.0, 1.0]])  # 3 and 3 times; none up; no number moves
     assert model._room(x, move)[:, 0] == pytest.approx([3.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("model", [SenSeIBoostingClassifier, SenSeIBoostingRegressor, BuDROClassifier])
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((0.0, 9.0), r"bounds exclude \d+ of 600 training rows, in column\(s\) \['skill', 'hours'\]; widen the bounds"),
+        ("wide", r"bounds must be 'data', None, a Box or \(low, high\); got 'wide'"),
+        (5, r"bounds must be None, a Box or a pair \(low, high\); got 5"),
+        (None, "bounds are needed"),
+    ],
+)
+def test_bounds_are_checked_as_those_of_networks(model, bounds, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        model(FairMetric.euclidean(3), bounds=bounds, trees=1).fit(X, Y)
+
+
+def test_what_is_missing_can_be_anything_within_the_bounds():
+    race = np.eye(3)[rng.integers(0, 3, N)]
+    table = np.column_stack([X.to_numpy(), race])
+    holes = np.where(rng.random(table.shape) < 0.3, np.nan, table)
+    box = Box([-9.0, -9.0, 0, 0, 0, 0], [9.0, 9.0, 1, 1, 1, 1], blocks=[[3, 4, 5]], binary=[2])
+    model = small(fair_metric=None, bounds=box, trees=1)
+    assert model.fit(holes, Y).bounds_ is box
+    holes[7, 2] = 0.5
+    with pytest.raises(ValueError, match="bounds exclude 1 of 600 training rows"):
+        model.fit(holes, Y)
 
 
 def test_missing_values_classes_and_weights():

@@ -8,9 +8,10 @@ import torch
 from scipy import sparse
 
 from evenhand.domain import FreeBox
-from evenhand.estimators import ERMClassifier, SenSeIClassifier, SenSeIRegressor
+from evenhand.estimators import ERMClassifier, SenSeIClassifier, SenSeIRegressor, SenSRClassifier
 from evenhand.estimators.source import canonical_order
 from evenhand.fair_metrics import FairMetric
+from evenhand.files import load, save
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3)).astype(np.float32)
@@ -119,6 +120,55 @@ def test_partial_fit_goes_on_where_it_was():
         model.partial_fit(X, Y + 5)
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :2], Y)
+
+
+def test_a_regressor_goes_on_with_the_scale_of_the_first_call():
+    """With a rate of nearly zero nothing may change, whatever the targets of later calls are."""
+    target = 1000 * X[:, 0] + 5000
+    model = SenSeIRegressor(METRIC, **SMALL | {"steps": 1500}, rho=0.0).partial_fit(X[:150], target[:150])
+    first, scale = model.score(X, target), model.targets_.scale
+    assert first > 0.5
+    assert model.partial_fit(X, target).score(X, target) > first
+    before = model.predict(X)
+    model.set_params(lr=1e-12, lam=5.0).partial_fit(X[:9], target[:9] * 1e-3)
+    np.testing.assert_allclose(model.predict(X), before, rtol=1e-5, atol=0.1)
+    np.testing.assert_array_equal(model.targets_.scale, scale)
+    with pytest.raises(ValueError, match=r"y holds 2 number\(s\) for each row, but 1 in the calls before"):
+        model.partial_fit(X, np.stack([target, target], axis=1))
+
+
+@pytest.mark.parametrize("method", [SenSeIClassifier, SenSeIRegressor])
+def test_sensitive_features_of_the_first_partial_fit_teach_the_metric(method):
+    group = (X[:, 2] > 0).astype(int)
+    model = method(**SMALL).partial_fit(X, Y, sensitive_features=group)
+    wanted = method(**SMALL).fit(X, Y, sensitive_features=group).fair_metric_.directions
+    assert wanted.shape[1] > 0
+    torch.testing.assert_close(model.fair_metric_.directions, wanted)
+    model.partial_fit(X, Y, sensitive_features=1 - (X[:, 1] > 0))
+    torch.testing.assert_close(model.fair_metric_.directions, wanted)
+
+
+def one_more(lam, mean_d_x, eps):
+    """A rule by which lam counts the steps."""
+    return lam + 1
+
+
+@pytest.mark.parametrize("method", [SenSeIClassifier, SenSeIRegressor, SenSRClassifier])
+def test_lam_goes_on_where_it_was_and_a_new_fit_starts_anew(method):
+    model = method(METRIC, **SMALL, lam=0.0, lam_rule=one_more)
+    assert [model.fit(X, Y).lam_ for _ in range(2)] == [40, 40]
+    model.set_params(warm_start=True)
+    assert [model.fit(X, Y).lam_ for _ in range(2)] == [80, 120]
+    again = method(METRIC, **SMALL, lam=0.0, lam_rule=one_more)
+    assert [again.partial_fit(X, Y).lam_ for _ in range(3)] == [4, 8, 12]
+
+
+def test_a_loaded_model_goes_on_from_its_lam(tmp_path):
+    model = SenSeIClassifier(METRIC, **SMALL, lam=3.0).fit(X, Y)
+    save(model, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.lam_ == model.lam_ < 2.9
+    assert loaded.partial_fit(X, Y).lam_ == pytest.approx(model.partial_fit(X, Y).lam_)
 
 
 def test_callbacks_are_told_every_evaluation():
