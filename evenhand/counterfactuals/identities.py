@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evenhand.counterfactuals.texts import word_list
 
-__all__ = ["Forms", "capitalised", "forms_of", "identity_categories", "identity_tokens", "known"]
+__all__ = ["Forms", "capitalised", "forms_of", "identity_categories", "identity_tokens", "known"] + ["tokens_of"]
 
 # Written with a capital letter in English wherever they stand.
 _PROPER = re.compile(
@@ -34,6 +34,42 @@ def identity_categories() -> dict[str, list[str]]:
     """
     lines = (line.split(":") for line in word_list("identity_categories"))
     return {name.strip(): [token.strip() for token in tokens.split(",")] for name, tokens in lines}
+
+
+def tokens_of(lines: str, name: str) -> list[str] | dict[str, list[str]]:
+    """The tokens of a list that somebody wrote, for `TokenSwap`: one or several in a line, with commas between them; or
+    categories, "faith: muslim, christian" in every line. What follows a # is a comment. name: of the list, in errors.
+
+    >>> tokens_of("gay, lesbian  # a comment", "mine.txt"), tokens_of("faith: muslim, christian", "mine.txt")
+    (['gay', 'lesbian'], {'faith': ['muslim', 'christian']})
+    """
+    said = [(i, line.split("#")[0].strip()) for i, line in enumerate(lines.splitlines(), start=1)]
+    said = [(i, line) for i, line in said if line]
+    plain = [i for i, line in said if ":" not in line]
+    if not plain and said:
+        found: dict[str, list[str]] = {}
+        for i, line in said:
+            kind, _, some = line.partition(":")
+            if not kind.strip() or ":" in some:
+                raise ValueError(
+                    f"line {i} of {name} should be a category and its tokens, as in faith: muslim, christian"
+                )
+            found.setdefault(kind.strip(), []).extend(_between_commas(some))
+        return found
+    if len(plain) < len(said):
+        raise ValueError(
+            f"{name} mixes lines with a category (faith: muslim, christian) and lines without one, such as line "
+            f"{plain[0]}; give every line a category, or none"
+        )
+    tokens = [token for _, line in said for token in _between_commas(line)]
+    if len(tokens) < 2:
+        count = f"{len(tokens)} token{'' if len(tokens) == 1 else 's'}"
+        raise ValueError(f"{name} holds {count}; a swap needs two or more: add others, one in a line")
+    return tokens
+
+
+def _between_commas(line: str) -> list[str]:
+    return [token.strip() for token in line.split(",") if token.strip()]
 
 
 class Forms(NamedTuple):

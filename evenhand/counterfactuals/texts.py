@@ -16,7 +16,14 @@ __all__ = ["any_of", "as_texts", "changed_words", "cleaned", "foreign", "like_ca
 # Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words, so a word there has no border to look for.
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _BEFORE, _AFTER = rf"(?<![^\W{_NO_SPACES}])", rf"(?![^\W{_NO_SPACES}])"  # a letter of these scripts is a border too
-_INVISIBLE = re.compile(r"[\u200b\u2060\ufeff\u00ad]|(?<=[A-Za-zÀ-ɏ])[\u200c\u200d](?=[A-Za-zÀ-ɏ])")
+# Signs that nobody sees: some wherever they stand (of no width, of direction), variation selectors and tags behind a
+# letter only, since emoji are made with them, and joiners between Latin letters only: other scripts need them.
+_INVISIBLE = re.compile(r"[\u00ad\u034f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
+_SELECTORS = re.compile(
+    r"(?<=[^\W\d_\u2100-\u214f]|[\u0300-\u036f\u180e\u200c\u200d])[\ufe00-\ufe0f\U000e0000-\U000e007f]+"
+)
+_JOINERS = re.compile(r"(?<=[A-Za-zÀ-ɏ])[\u180e\u200c\u200d]+(?=[A-Za-zÀ-ɏ])")
+_HYPHENS = r"\-\u2010\u2011"
 _WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}  # full-width letters
 _ARTICLE = re.compile(r"(?<!\w)(an?)(\s+[\"“'‘(]?)$", re.IGNORECASE)
 _SPELT_OUT = re.compile(  # letter by letter: an LGBT group; not A MAN
@@ -34,15 +41,28 @@ def as_texts(texts: Iterable[str]) -> list[str]:
     listed = list(_column(texts))
     for i, text in enumerate(listed):
         if not isinstance(text, str):
-            raise TypeError(
-                f"text {i} is {text!r} ({type(text).__name__}), expected a string; "
-                "drop missing texts or replace them by ''"
-            )
+            raise TypeError(f"text {i} is {_kind(text)}, expected a string; {_cure(text)}")
     return listed
+
+
+def _kind(text: Any) -> str:
+    """What stands where a text should: never what it says, which may be somebody's."""
+    missing = text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
+    return f"{text!r} ({type(text).__name__})" if missing else f"of type {type(text).__name__}"
+
+
+def _cure(text: Any) -> str:
+    if isinstance(text, bytes | bytearray):
+        return "decode it: text.decode()"
+    if isinstance(text, list | tuple | dict | set):
+        return "give one string for each text"
+    return "drop missing texts or replace them by ''"
 
 
 def _column(texts: Any) -> Iterable[Any]:
     """A frame is its one column, not the names of its columns; a column of Arrow gives Python strings."""
+    if type(texts).__name__ == "LazyFrame":
+        raise TypeError("expected texts, got a LazyFrame, which has not been computed yet; give frame.collect()")
     names = getattr(texts, "column_names", None) or getattr(texts, "columns", None)
     if names is not None and hasattr(texts, "shape"):
         if len(names) != 1:
@@ -65,7 +85,9 @@ def cleaned(text: str) -> str:
     """
     if text.isascii():
         return text
-    return _INVISIBLE.sub("", unicodedata.normalize("NFC", text)).translate(_WIDE)
+    for signs in (_INVISIBLE, _SELECTORS, _JOINERS):
+        text = signs.sub("", text)
+    return unicodedata.normalize("NFC", text).translate(_WIDE)
 
 
 def changed_words(text: str, version: str) -> str:
@@ -84,7 +106,7 @@ def any_of(words: Sequence[str]) -> str:
     Also for words that begin or end with a sign which is no letter ("c++"), where \\b would not do. The borders stand
     before and after all of them, so that a long list is not tried at every letter.
     """
-    spelt = [r"(?:\s+|\s?-\s?)".join(re.escape(part) for part in word.split(" ")) for word in words]
+    spelt = [rf"(?:\s+|\s?[{_HYPHENS}]\s?)".join(re.escape(part) for part in word.split(" ")) for word in words]
     kinds = [(bool(re.match(f"[{_NO_SPACES}]", word)), bool(re.search(f"[{_NO_SPACES}]$", word))) for word in words]
     if not any(map(any, kinds)):
         return rf"{_BEFORE}(?:{'|'.join(f'({pattern})' for pattern in spelt)}){_AFTER}"
@@ -106,7 +128,7 @@ def like_case(word: str, pattern: str) -> str:
         return word.upper()
     if not pattern[:1].isupper():
         return word
-    parts = pattern.replace("-", " ").split()
+    parts = re.split(rf"[\s{_HYPHENS}]+", pattern.strip())
     if len(parts) > 1 and all(part[:1].isupper() for part in parts):
         return " ".join(part[:1].upper() + part[1:] for part in word.split(" "))
     return word[:1].upper() + word[1:]

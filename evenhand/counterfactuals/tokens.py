@@ -66,8 +66,9 @@ class TokenSwap:
 
     Version 0 is the original, then one version for each other token in the order of the list. A text with several
     tokens has all of them (of the category of the first) replaced by the one token of the version, and its first token
-    is the one which is not "other". A category with fewer tokens than the largest repeats its versions in turn. Texts
-    without any token have no versions and are not in `rows`.
+    is the one which is not "other"; tokens of other categories stay, and `preview` lists them as left. A category with
+    fewer tokens than the largest repeats its versions in turn; a certificate counts them once. Texts without any token
+    have no versions and are not in `rows`.
 
     A lexical swap is not a causal counterfactual: it changes the word and nothing of what would follow from it.
 
@@ -192,6 +193,8 @@ class TokenSwap:
                     left.append(change(row, clean, site, ""))
                 elif self._category[site.kind[0]] == first:
                     changes.append(change(row, clean, site, self._written(clean, site, other)))
+                else:
+                    left.append(change(row, clean, replace(site, left="another category"), ""))
         return Preview(tuple(changes), tuple(left), len(listed), swapped, show)
 
     def sites(self, text: str) -> list[Site]:

@@ -1,5 +1,7 @@
+import pytest
+
 from evenhand.counterfactuals import identity_categories, identity_tokens
-from evenhand.counterfactuals.identities import capitalised, forms_of, known
+from evenhand.counterfactuals.identities import capitalised, forms_of, known, tokens_of
 
 
 def test_every_token_has_one_category_and_forms():
@@ -26,3 +28,27 @@ def test_capitals_of_proper_forms():
 def test_the_list_is_not_shared():
     identity_tokens().clear()
     assert len(identity_tokens()) == 50
+
+
+def test_a_list_of_tokens_loses_no_line():
+    assert tokens_of("muslim, christian, gay\nblack,white # a comment\n\n# another\n", "x.txt") == [
+        *("muslim", "christian", "gay", "black", "white")
+    ]
+    assert tokens_of("faith: muslim, christian\nears: deaf,hearing\nfaith: jewish\n", "x.txt") == {
+        "faith": ["muslim", "christian", "jewish"],
+        "ears": ["deaf", "hearing"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("faith: muslim, christian\nblack\nwhite", "x.txt mixes lines with a category .* such as line 2; give every"),
+        ("\n: muslim, christian", "line 2 of x.txt should be a category and its tokens"),
+        ("muslim", "x.txt holds 1 token; a swap needs two or more"),
+        ("# nothing", "x.txt holds 0 tokens"),
+    ],
+)
+def test_a_list_that_cannot_be_meant_is_refused(lines, said):
+    with pytest.raises(ValueError, match=said):
+        tokens_of(lines, "x.txt")

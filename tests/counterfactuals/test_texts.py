@@ -40,6 +40,35 @@ def test_emoji_keep_their_joiners():
     assert cleaned("🏳️‍🌈 g\u200day") == "🏳️‍🌈 gay"
 
 
+HIDING = [
+    *"\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufe00\ufe0f\ufeff\u00ad",
+    *"\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
+    *("\U000e0001", "\U000e0061", "\U000e007f", "\u200d\ufe0f", "\ufe0f\u200b\ufe0f"),
+]
+
+
+@pytest.mark.parametrize("sign", HIDING)
+def test_signs_that_nobody_sees_hide_no_word(sign):
+    assert cleaned(f"my g{sign}a{sign}y man") == "my gay man"
+    assert re.search(any_of(["gay"]), cleaned(f"my {sign}gay{sign} man"))
+
+
+def test_emoji_and_other_scripts_keep_what_they_are_written_with():
+    for text in (
+        "❤️ 1️⃣ ℹ️ 👩‍❤️‍👨",
+        "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+        "می\u200cخواهم",
+        "क्\u200dष",
+    ):
+        assert cleaned(f"gay {text} man") == f"gay {text} man"
+
+
+def test_hyphens_that_do_not_break_are_hyphens():
+    for hyphen in "-\u2010\u2011":
+        assert re.search(any_of(["african american"]), f"an african{hyphen}american man")
+        assert like_case("middle eastern", f"African{hyphen}American") == "Middle Eastern"
+
+
 def test_borders_and_case():
     pattern = re.compile(any_of(["a b"]))
     assert [bool(pattern.search(text)) for text in ("a b", "(a-b)", "ca b", "a bc", "a_b", "是a  b人")] == [
@@ -53,6 +82,22 @@ def test_columns():
     assert as_texts(np.array([["a"], ["b"]])) == ["a", "b"]
     with pytest.raises(TypeError, match="text 1 is None"):
         as_texts(["a", None])
+
+
+@pytest.mark.parametrize("wrong", [b"John has HIV", ["John has HIV"], {"John": "HIV"}, 1234567, np.array(["John"])])
+def test_what_is_no_text_is_refused_by_its_kind_and_never_said(wrong):
+    with pytest.raises(TypeError, match=f"text 1 is of type {type(wrong).__name__}, expected a string") as refused:
+        as_texts(["a", wrong])
+    assert not any(said in str(refused.value) for said in ("John", "HIV", "1234567"))
+
+
+def test_missing_texts_are_named_and_a_lazy_frame_is_to_be_collected():
+    for missing, said in ((np.nan, r"nan \(float\)"), (pd.NA, r"<NA> \(NAType\)")):
+        with pytest.raises(TypeError, match=f"text 0 is {said}.*drop missing texts"):
+            as_texts([missing])
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"LazyFrame.*collect\(\)"):
+        as_texts(polars.LazyFrame({"t": ["a"]}))
 
 
 def test_full_width_letters_hide_no_word():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.counterfactuals import TokenSwap, identity_tokens
+from evenhand.counterfactuals import TokenSwap, identity_categories, identity_tokens
 from evenhand.counterfactuals.texts import cleaned
 
 TOKENS = ["gay", "straight", "african american", "american", "old"]
@@ -178,7 +178,7 @@ def test_texts_are_not_padded_to_the_longest():
     [
         (["a", None], "text 1 is None"),
         ([float("nan")], "text 0 is nan (float)"),
-        ([3], "text 0 is 3 (int)"),
+        ([3], "text 0 is of type int"),
         ([b"gay"], "expected a string"),
         ("gay", "single string"),
     ],
@@ -474,3 +474,10 @@ def test_a_word_in_brackets_or_quotes_is_described_by_the_one_before():
     swap = TokenSwap(["american", "deaf"])
     assert swap(["Ann is an American [job] who sings."]).values[0, 1] == "Ann is a deaf [job] who sings."
     assert swap(['an American "friend" of mine']).values[0, 1] == 'a deaf "friend" of mine'
+
+
+def test_tokens_of_another_category_are_listed_as_left():
+    shown = TokenSwap(identity_categories()).preview(["My black Muslim neighbour is old."])
+    assert {change.said for change in shown.changes} == {"black"}
+    assert ("Muslim", "another category") in {(change.said, change.left) for change in shown.left}
+    assert "another category" in str(shown)
