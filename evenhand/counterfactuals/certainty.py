@@ -16,7 +16,7 @@ from evenhand.counterfactuals.antecedents import FEMALE, MALE
 from evenhand.counterfactuals.given_names import all_known_names, known_names
 from evenhand.counterfactuals.nouns import gendered_nouns, men_nouns
 from evenhand.counterfactuals.people import names_people
-from evenhand.counterfactuals.places import ENDED, ROLES, TITLE, part_of_a_place
+from evenhand.counterfactuals.places import ENDED, ROLES, TITLE, part_of_a_place, role_before
 from evenhand.counterfactuals.preview import Site
 from evenhand.counterfactuals.texts import words_of
 
@@ -42,7 +42,7 @@ _BESIDE = re.compile(  # "with ", "the band ": nobody whom the text is about
 )
 _RANK = re.compile(  # what stands before the subject's name says a gender, and stays: Princess Ludovica studied law
     rf"(?:{ENDED}(?:The\s+)?|\b(?:as|called)\s+)(?:Princess|Prince|Queen|King|Duchess|Duke|Countess|Count|Baroness|Baron|"
-    r"Empress|Emperor|Madame|Mademoiselle|Frau|Herr|Señora|Señor|Signora|Signor|Monsieur|Tsar|Tsarina|Sultan|Sheikha|Uncle|"
+    r"Empress|Emperor|Fr\.|Madame|Mademoiselle|Frau|Herr|Señora|Señor|Signora|Signor|Monsieur|Tsar|Tsarina|Sultan|Sheikha|Uncle|"
     r"Auntie|Aunt|Grandpa|Grandma)\s+[A-ZÀ-Þ][a-zà-ÿ]"
 )
 _SEX_OF_ONE = re.compile(r"\s+(?:[a-z-]+\s+)?([a-z\[\]-]+)")
@@ -53,6 +53,10 @@ _SENTENCE = re.compile(
 )
 _SPOKE = re.compile(
     r"\b(?:said|says|spoke|wrote|writes|commented|remarked|thought|complained|joked)\s+(?:of|on|about)\s+$"
+)
+_TOLD_OF = re.compile(
+    r"\b(?:describ|prais|critici[sz]|call|compar|consider|review|hail|not|cit|commend|laud|mention|succeed|replac|follow|"
+    r"interview|defend|support|welcom|admir|question)(?:e?s|e?d|ing)\s+$"
 )
 _LINK = re.compile(  # said of the same person: "is a ", ", a ", "is a nurse and a "
     r"\b(?:is|was|be|been|being|became|remains|as)\s+(?:also\s+|then\s+|now\s+)?$|,\s+(?:then\s+)?$|"
@@ -70,7 +74,7 @@ _SOMEBODY = re.compile(  # Benzema's struggle, and Brough lost; not in the Guard
     rf"(?<!\ba )(?<!\ban )(?<![\w’'-])({_CAPITAL})(?=\s?['’]\s?s\b|{_ACTING})"
 )
 _ACTS_AFTER = re.compile(  # where somebody who is in no list acts: "but Erasmus Gray turned"
-    rf"(?:{ENDED}|,\s+|\b(?:but|and|that|when|while|where|because|as|was|is)\s+)(?:The\s+)?(?:(?:[Ll]ate|{ROLES})\.?\s+){{0,3}}$"
+    rf"(?:{ENDED}|[,:]\s+|\b(?:but|and|that|when|while|where|because|as|was|is|named|called)\s+)(?:The\s+)?(?:(?:[Ll]ate|{ROLES})\.?\s+){{0,3}}$"
 )
 _SURNAME_ACTS = re.compile(  # Hollis was; Meghana's portrayal
     rf"{ENDED}({_CAPITAL})(?:\s+(?:is|was|has|had|[a-z]{{2,}}(?:s|ed))\b|\s?['’]\s?s\s)"
@@ -90,6 +94,12 @@ _OTHER_NAME = re.compile(
 _WITH_PARTNER = re.compile(  # Abdus Salam and his wife
     rf"({_CAPITAL})\s+and\s+(?:his|her)\s+(?:[a-z-]+\s+)?(?:wife|husband|girlfriend|boyfriend|fiancée?)\b(?!\s*,?\s+[A-ZÀ-Þ])"
 )
+_A_TITLE = re.compile(rf"{TITLE}|{ROLES}\s")
+_TITLES_ONLY = re.compile(rf"(?:The\s+)?(?:late\s+)?{TITLE}{{0,3}}")
+_BEGINS = re.compile(rf"{ENDED}(?:The\s+)?(?:late\s+)?{TITLE}{{0,3}}$")
+_PATRONYMIC = re.compile(r"\s+[A-Z]\w+(?:[oe]vna|[oe]vich|ichna)\b")
+_NO_MAN = frozenset(["human", "superhuman", "shaman", "talisman", "ottoman", "caiman", "roman", "german", "norman"])
+_NICKNAME = r"\s+(?:[A-ZÀ-Þ]\.\s+)?[\"“‘(]\s?([A-ZÀ-Þ][a-zà-ÿ]+)\s?[\"”’)]"
 _PARTNERS = ("wife", "husband", "girlfriend", "boyfriend", "fiancé", "fiancée")
 _NOT_FIRST = frozenset(
     ["the", "a", "an", "he", "she", "it", "they", "we", "i", "this", "that", "these", "those", "there", "here", "who"]
@@ -131,6 +141,8 @@ def doubt(text: str, sites: Sequence[Site], subject: str | None, called: frozens
         return WHOSE_NAME
     if subject is None:
         return _nobody_named(text, sites, man)
+    if _kept_nickname(text, subject, own) or _PATRONYMIC.match(text, text.find(subject) + len(subject)):
+        return WHOSE_NAME  # Guillermo "Memo" Lee ... Memo teaches; Svetlana Arkadyevna
     if _another_acts(text, subject, own) or _surname_first(text, subject) or _perhaps_surname(text, subject):
         return WHOSE_NAME
     return "" if man is None or _its_pronouns(text, subject, man) else WHOSE_NAME
@@ -167,7 +179,7 @@ def _for_a_man(noun: str) -> bool:
 def _other_name(match: re.Match[str], man: bool | None) -> bool:
     """Whether what follows "born" or "stage name of" is another given name; after "known as" only a known one."""
     sure = match[1] in all_known_names() or not match[0].startswith(("known", "called"))
-    return sure and re.fullmatch(TITLE, f"{match[1]} ") is None and _may_be_given(match[1], man)
+    return sure and _A_TITLE.fullmatch(f"{match[1]} ") is None and _may_be_given(match[1], man)
 
 
 def _may_be_given(word: str, man: bool | None) -> bool:
@@ -180,9 +192,12 @@ def _may_be_given(word: str, man: bool | None) -> bool:
 
 def _said_of_one(text: str, sites: Sequence[Site]) -> bool:
     """Whether a word stays that says the gender of one person: a ballerina, a male nurse."""
-    words = re.finditer(r"(?<![\w’'-])[a-z]+(?:-[a-z]+)?(?![\w-])", text)
-    if any(m[0] in words_of("gendered_words") for m in words):
-        return True
+    for match in re.finditer(r"(?<![\w’'-])[a-z]+(?:-[a-z]+)?(?![\w-])", text):
+        word = match[0]
+        if word in words_of("gendered_words") or re.fullmatch(r"one-(?:wo)?man", word):
+            return True
+        if re.search(r"[a-z]{2}(?:wo)?man$", word) and word not in gendered_nouns() and word not in _NO_MAN:
+            return True  # a draughtsman
     for site in sites:
         if site.left and site.kind[1] in ("male", "female"):
             noun = _SEX_OF_ONE.match(text, site.end)
@@ -197,13 +212,13 @@ def _nobody_named(text: str, sites: Sequence[Site], man: bool | None) -> str:
     for match in _ANY_FULL.finditer(text):
         full, start = match[1].split(), match.start(1)
         given, more = full[0], {word.lower().rstrip("’'.") for word in full[1:]}
-        titles = [word for word in full[:2] if names_people(word) or re.fullmatch(rf"{TITLE}|{ROLES}", f"{word} ")]
+        titles = [word for word in full[:2] if names_people(word) or _A_TITLE.fullmatch(f"{word} ")]
         if given.lower() in _NOT_FIRST or titles:
             continue  # Economist Ngaire, Mr Lee
         if more & (words_of("after_places") | words_of("things")) or part_of_a_place(text, start, start + len(given)):
             continue
         known = given in all_known_names()
-        opens = re.search(rf"{ENDED}(?:The\s+)?(?:(?:late|{ROLES})\.?\s+){{0,3}}$", text[max(0, start - 40) : start])
+        opens = _BEGINS.search(text[max(0, start - 40) : start])
         if known and not _may_be_given(given, man):
             if opens:
                 return TWO_PEOPLE  # Jamal Lee rescued a grandmother and her cats
@@ -239,6 +254,8 @@ def _its_pronouns(text: str, subject: str, man: bool) -> bool:
         said = own.search(text, first.end(), end)
         if said is None:
             return True
+        if not _opens_with(text[begin : first.start()]):
+            return False  # the oldest driver since Giovanni Lavaggi
         more = r"(?:[A-ZÀ-Þ][\w’'.-]*|van|von|de|der|del|da|la|le|al|el|bin|[\"“(][^\"”)]{2,25}[\"”)])(?=\W)"
         name = re.compile(rf"{re.escape(subject)}(?:\s+{more})*")
         full = name.match(text, first.start())
@@ -248,10 +265,24 @@ def _its_pronouns(text: str, subject: str, man: bool) -> bool:
     return True
 
 
+def _opens_with(before: str) -> bool:
+    """Whether a sentence has said nothing of anybody before a name: nothing, a title, a role, or an opening clause."""
+    before = before.strip().strip('"“‘(')
+    if not before or _TITLES_ONLY.fullmatch(f"{before} ") or role_before(f"{before} "):
+        return True
+    clause, _, rest = before.rpartition(",")
+    acted = re.search(r"\b(?:he|she|they|who|is|was|were|has|had)\b|\b[A-ZÀ-Þ]\w+\s+[a-z]+(?:ed|s)\b", clause)
+    rest = rest.strip()
+    role = not rest or names_people(rest.split()[-1]) or rest.endswith("]") or _A_TITLE.fullmatch(f"{rest} ")
+    return bool(clause or rest) and acted is None and bool(role)
+
+
 def _somebody_between(between: str, pronoun: str, subject: str, man: bool) -> bool:
     """Whether the pronoun after these words may be somebody else's than that of whose name they follow."""
     if re.fullmatch(r"\W*(?:is|was|were|became)\s+(?:also\s+|once\s+)?", between) or re.search(r"\bwere\b", between):
         return True  # James Lee was his uncle
+    if re.search(r"[\"“]|\b(?:is|was|became)\b[^,;]*\b(?:of|as)\s+$", between) or _TOLD_OF.search(between):
+        return True  # was another of his students; described his voice; what he says of somebody
     if (pronoun == "him" and not re.search(r"^\s?['’]|[,;:]", between)) or _SPOKE.search(between):
         return True  # spotted him; said of his debut
     for match in _PEOPLE.finditer(between):
@@ -266,6 +297,12 @@ def _somebody_between(between: str, pronoun: str, subject: str, man: bool) -> bo
         if somebody and not of_the_other:
             return True
     return False
+
+
+def _kept_nickname(text: str, subject: str, own: frozenset[str]) -> bool:
+    """Whether a nickname that stays stands for the subject elsewhere: Guillermo "Memo" Lee sings. Memo teaches."""
+    found = re.search(rf"(?<!\w){re.escape(subject)}{_NICKNAME}", text)
+    return found is not None and found[1] not in own and re.search(rf"\b{found[1]}\b", text[found.end() :]) is not None
 
 
 def _perhaps_surname(text: str, subject: str) -> bool:
@@ -284,7 +321,8 @@ def _of_another_couple(text: str, subject: str) -> bool:
     """Whether somebody else by name, and not the subject, is there with a partner: Abdus Salam and his wife."""
     for match in _WITH_PARTNER.finditer(text):
         own = rf"(?<!\w){re.escape(subject)}\b(?:[^.!?]{{0,40}}\b{re.escape(match[1])})?$" if subject else "(?!)"
-        if match[1].lower() not in _NOT_FIRST and re.search(own, text[: match.end(1)]) is None:
+        before = text[max(0, match.start(1) - 100) : match.end(1)]
+        if match[1].lower() not in _NOT_FIRST and re.search(own, before) is None:
             return True
     return False
 
@@ -315,5 +353,5 @@ def _one_of_several() -> re.Pattern[str]:
     """ "one of the richest businesswomen": the subject is said to be of the gender that stays."""
     plurals = {re.sub("man$", "men", noun) if noun.endswith("man") else f"{noun}s" for noun in gendered_nouns()}
     plurals |= {"wives", "ladies"}
-    one = r"(?:one\s+of|among(?:st)?|the\s+(?:first|few|only|last))"
+    one = r"(?:one\s+of|among(?:st)?|other|fellow|the\s+(?:first|few|only|last))"
     return re.compile(rf"\b{one}\s+(?:[\w’'-]+\s+){{0,5}}(?:{'|'.join(sorted(plurals))})\b", re.IGNORECASE)

@@ -176,8 +176,9 @@ def _in_a_row() -> re.Pattern[str]:
 
 def _in_a_row_with(match: re.Match[str]) -> re.Match[str] | None:
     """The noun before it that is said of the same person: "the son and grandson of champions"."""
-    row = _in_a_row().search(match.string[: match.start()])
-    return None if row is None else re.compile(r"\w+").match(match.string, row.start())
+    begin = max(0, match.start() - 60)
+    row = _in_a_row().search(match.string[begin : match.start()])
+    return None if row is None else re.compile(r"\w+").match(match.string, begin + row.start())
 
 
 def other_people(text: str, subject: str | None) -> frozenset[str]:
@@ -328,9 +329,15 @@ def left_noun(
     return "" if _surely_said(word, match, subject, surname) else UNSURE
 
 
+def _sentence_of(match: re.Match[str]) -> int:
+    """Where the sentence of a word begins; a very long one is not read to its beginning."""
+    least = max(0, match.start() - 600)
+    return max((m.end() for m in _STOP.finditer(match.string, least, match.start())), default=least)
+
+
 def _known_as(word: str, match: re.Match[str], subject: str | None, surname: str) -> bool:
     """Whether the sentence has spoken of the subject and says as what: "she was elected ", "Daniel worked as a "."""
-    begins = max((m.end() for m in _STOP.finditer(match.string, 0, match.start())), default=0)
+    begins = _sentence_of(match)
     before = match.string[begins : match.start()]
     names = "|".join(re.escape(name) for name in (subject, surname) if name) or "(?!)"
     acted = rf"\b(?:{'he|He|Mr' if word in men_nouns() else 'she|She|Mrs|Ms|Miss'}|I|{names})\b"
@@ -341,7 +348,7 @@ def _surely_said(word: str, match: re.Match[str], subject: str | None, surname: 
     """Whether something says that the noun is the subject's, where nothing says that it is somebody else's: it stands
     beside the name, opens the sentence of a pronoun or of nobody else, or says as what the subject is known."""
     text = match.string
-    begins = max((m.end() for m in _STOP.finditer(text, 0, match.start())), default=0)
+    begins = _sentence_of(match)
     before = text[begins : match.start()]
     stop = _STOP.search(text, match.end())
     rest = text[match.end() : len(text) if stop is None else stop.start()]

@@ -12,7 +12,13 @@ _NEXT = re.compile(
     r"\s*(?:\s[\"“'‘(\[]\s?)?[\"“'‘(\[]?(\w[\w'’-]*)"
 )  # also in texts cut into pieces: his " Blue " album
 _MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
-_CHOSEN = re.compile(r"\b(?:elect|appoint|name|nominat|crown|declar|vot|mak|made)(?:e?s|e?d|ing)?\s+$", re.IGNORECASE)
+_CHOSEN = re.compile(
+    r"\b(?:elect|appoint|name|nominat|crown|declar|vot|mak|made|call)(?:e?s|e?d|ing)?\s+$", re.IGNORECASE
+)
+_TAUGHT = re.compile(r"\b(?:taught|teach(?:es|ing)?)\s+$", re.IGNORECASE)
+_TAUGHT_ONES = re.compile(
+    r"(?:class|course|student|pupil|child|daughter|son|kid|team|method|craft|art|own|first|young)"
+)
 _WATCHED = re.compile(
     r"\b(?:watch|see|saw|seeing|hear|heard|hearing|help|feel|felt)(?:s|e?d|ing)?\s+$|\b(?:make|made|makes|have|had)\s+$",
     re.IGNORECASE,
@@ -89,6 +95,8 @@ def owned_follows(text: str, start: int, end: int) -> bool:
         return True  # shares her home with
     if word == "well" or (_ADVERB.match(after) is not None and word not in _NOUNS_IN_LY):
         return False  # served her well, knew her simply as
+    if _TAUGHT.search(before) and text[start:end].lower() == "her" and not _TAUGHT_ONES.match(word):
+        return False  # taught her patience; taught her classes
     if _CHOSEN.search(before) and follows[1][0].isupper():
         return False  # named her Teacher of the Year
     if _MADE.search(before) and word in words_of("states"):
@@ -99,6 +107,8 @@ def owned_follows(text: str, start: int, end: int) -> bool:
         return _DONE.match(after) is not None
     if _SHARED.match(after):
         return re.search(r"(?:^|[.!?]\s+)$", before) is not None
+    if word in _EITHER and text[start:end].lower() == "his" and verb != "of":
+        return True  # leaves his home: "his" is nobody who is left
     if word in _EITHER:
         further = re.match(r"\s+([a-z][\w'’-]*)", after[follows.end() :])
         if further is not None and not further[1].endswith("ly"):

@@ -27,6 +27,7 @@ _PLAYED = re.compile(
 _BESIDE = re.compile(
     r"(?<!^during )(?<!^in )(?<!^at )(?<!^after )(?<!^on )"
     r"\b(?:his|her|my|whose)\s+(?:[\w\[\]-]+\s+){0,4}[\w\]]+\s?,\s+$|"
+    r"\b(?:his|her|my|our|their)\s+(?:(?!(?:that|and|when|but|as|to|with|for|by|before|after)\b)[\w\[\]-]+\s+){1,3}$|"
     r"\b(?:her|him|she|he)\s+and\s+$|(?-i:[A-Z])\w+\s?['’]s\s+(?:[a-z-]+\s+){1,3}$",
     re.IGNORECASE,
 )
