@@ -200,6 +200,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each text: of two classes the second where its probability reaches `threshold_`."""
+        check_is_fitted(self, "net_")
         return self.classes_[_decided(self.predict_proba(X), self.threshold_)]
 
     @property
@@ -285,7 +286,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         more, labels = self.mentions[0], np.asarray(self.mentions[1])
         unknown = set(labels.tolist()) - set(self.classes_.tolist())
         if unknown:
-            raise ValueError(f"mentions have labels {sorted(map(str, unknown))} that y does not; use the same labels")
+            raise ValueError(f"mentions have {len(unknown)} labels that y does not have; use the same labels")
         added = self.features_.shrinkage_(self.features_.scaled(self.features_.vectors(more)))
         return np.concatenate([x, added]), np.concatenate([codes, np.searchsorted(self.classes_, labels)])
 

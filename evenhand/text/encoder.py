@@ -59,6 +59,7 @@ class SentenceEncoder:
                 f"got {batch_size}, {save_every}, {max_length}"
             )
         self.name = str(name_or_path)
+        self.path = str(Path(self.name).resolve()) if Path(self.name).is_dir() else None
         self.batch_size = batch_size
         self.save_every = save_every
         self.progress = progress
@@ -67,7 +68,10 @@ class SentenceEncoder:
         self._open(max_length)
 
     def _open(self, max_length: int | None) -> None:
-        self.model = _load(self.name, self.device)
+        folder = getattr(self, "path", None)
+        if folder is not None and not Path(folder).is_dir():  # a hub must not be asked for what was a folder
+            raise FileNotFoundError(f"the folder of the encoder {self.name!r} is gone; open it from where it is now")
+        self.model = _load(folder or self.name, self.device)
         own = self.model.max_seq_length
         self.max_length = int(own if max_length is None else max_length if own is None else min(max_length, own))
         dimension = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension

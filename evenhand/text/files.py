@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,12 @@ def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dic
     linear = [layer for layer in model.net_.module_ if isinstance(layer, nn.Linear)]
     about = {
         "format": FORMAT,
-        "encoder": {"name": encoder.name, "hash": encoder.fingerprint, "max_length": encoder.max_length},
+        "encoder": {
+            "name": encoder.name,
+            "path": getattr(encoder, "path", None),
+            "hash": encoder.fingerprint,
+            "max_length": encoder.max_length,
+        },
         "swaps": describe_swaps(model.swaps),
         "parameters": {name: getattr(model, name) for name in _PARAMETERS},
         "fitted": {
@@ -86,8 +92,12 @@ def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dic
         np.savez(file, about=np.array(json.dumps(about)), **arrays)
 
 
-def load_text(path: str | os.PathLike[str], encoder: SentenceEncoder | None = None) -> TextClassifier:
-    """The model of a file. Its encoder is opened by its name, or given; either must have the hash that was saved."""
+def load_text(
+    path: str | os.PathLike[str], encoder: SentenceEncoder | str | os.PathLike[str] | None = None
+) -> TextClassifier:
+    """The model of a file. Its encoder is opened by its name, or given (itself, or its name or folder); either must
+    have the hash that was saved. One that was a folder is looked for where it was, beside the file and among the installed
+    packages, never on a hub."""
     with np.load(path, allow_pickle=False) as stored:
         about = json.loads(str(stored["about"]))
         if about.get("format") != FORMAT:
@@ -95,7 +105,9 @@ def load_text(path: str | os.PathLike[str], encoder: SentenceEncoder | None = No
         arrays = {name: stored[name] for name in stored.files if name != "about"}
     said = about["encoder"]
     if encoder is None:
-        encoder = SentenceEncoder(said["name"], max_length=said["max_length"], progress=False)
+        encoder = _found(said, Path(path))
+    elif isinstance(encoder, str | os.PathLike):
+        encoder = SentenceEncoder(encoder, max_length=said["max_length"], progress=False)
     if encoder.fingerprint != said["hash"]:
         raise ValueError(
             f"the encoder {encoder.name!r} (max_length {encoder.max_length}) is not the one the model was trained "
@@ -128,6 +140,29 @@ def load_text(path: str | os.PathLike[str], encoder: SentenceEncoder | None = No
     model.metadata_ = about["metadata"]
     model.net_ = _net(model, arrays, fitted["layers"])
     return model
+
+
+def _found(said: dict[str, Any], file: Path) -> SentenceEncoder:
+    """The encoder that a file speaks of."""
+    options = {"max_length": said["max_length"], "progress": False}
+    name, folder = said["name"], said.get("path")
+    local = folder is not None or Path(name).is_absolute() or name.startswith((".", "~")) or "\\" in name
+    if not local:
+        return SentenceEncoder(name, **options)
+    known = Path(folder or name)
+    places = [known, Path(name), file.resolve().parent / known.name]
+    for packages in ("site-packages", "dist-packages"):
+        if packages in known.parts:  # of an installed package: the same one here
+            inside = known.parts[known.parts.index(packages) + 1 :]
+            places += [Path(root, *inside) for root in sys.path if root]
+    for place in dict.fromkeys(place for place in places if place.is_dir()):
+        encoder = SentenceEncoder(place, **options)
+        if encoder.fingerprint == said["hash"]:
+            return encoder
+    raise FileNotFoundError(
+        f"the encoder of {file.name} was the folder {known.name!r}, which is neither where it was nor beside the file "
+        "nor among the installed packages with the same weights; say where it is: load_text(path, encoder=folder)"
+    )
 
 
 def text_model_file(path: str | os.PathLike[str]) -> bool:

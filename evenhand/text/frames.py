@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self, cast
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.counterfactuals.texts import as_texts
+from evenhand.tables.kinds import infer
 from evenhand.text.features import Encoder, TextFeatures
 
 __all__ = ["FrameFeatures", "as_frame"]
 
+ALL_DIFFERENT, FEWEST = 0.9, 20  # share of values that are all different in so many rows: nobody can learn from them
 MOST_KINDS = 30  # of a column; rarer ones share a feature
 RARE_SCALE = 0.1  # a one-hot feature is divided by no less, or a rare kind would lie dozens of deviations away
 
@@ -23,7 +26,10 @@ class FrameFeatures(TextFeatures):
     are kept within the range of training) and one-hot columns for everything else (a missing value is a kind, an
     unknown one is none). An empty cell in the column of texts is an empty text.
 
-    Fitted: `numbers_` (name -> median, low, high) and `kinds_` (name -> the kinds, None for the rare ones together).
+    Columns of names, addresses, identifiers and other free text are left out with a warning: nothing can be learned
+    from kinds that come once, and a saved model would hold what people wrote.
+
+    Fitted: `numbers_` (name -> median, low, high), `kinds_` (name -> the kinds, None for the rare ones together).
     """
 
     def __init__(self, encoder: Encoder | str, text: Any, alike: Any = None) -> None:
@@ -47,7 +53,11 @@ class FrameFeatures(TextFeatures):
                 measured = (np.median(there), there.min(), there.max()) if len(there) else (0.0, 0.0, 0.0)
                 self.numbers_[name] = (float(measured[0]), float(measured[1]), float(measured[2]))
             else:
-                counts = _kinds(frame[name]).value_counts()
+                kinds = _kinds(frame[name])
+                if why := _personal(kinds, name):
+                    warnings.warn(f"column {name!r} is left out: {why}; give the columns to learn from", stacklevel=4)
+                    continue
+                counts = kinds.value_counts()
                 few = len(counts) <= MOST_KINDS
                 often = sorted(str(kind) for kind in counts.index[: MOST_KINDS if few else MOST_KINDS - 1])
                 self.kinds_[name] = [*often, *([] if few else [None])]
@@ -82,9 +92,22 @@ class FrameFeatures(TextFeatures):
         return np.hstack([vectors, np.hstack(beside).astype(np.float32)])
 
 
+def _personal(kinds: pd.Series, name: Any) -> str:
+    """Why a column of kinds is nothing to learn from, or nothing."""
+    there = kinds[kinds != ""]
+    found = infer(there, str(name)) if len(there) else None
+    if found is not None and found.personal:
+        return found.note
+    distinct = int(there.nunique())
+    many = len(there) >= FEWEST and distinct > ALL_DIFFERENT * len(there)
+    return f"{distinct:,} different values in {len(there):,} rows" if many else ""
+
+
 def as_frame(X: Any, text: Any) -> pd.DataFrame:
     """A pandas frame of a frame (pandas, polars) or an Arrow table that has the column of texts; a missing text is
     an empty one."""
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("expected a table, got a LazyFrame, which has not been computed yet; give frame.collect()")
     if hasattr(X, "to_pydict"):  # Arrow
         X = pd.DataFrame(X.to_pydict())
     elif hasattr(X, "to_dicts"):  # polars, without asking for Arrow

@@ -153,7 +153,7 @@ def test_no_texts(path):
     ("texts", "error", "message"),
     [
         (["a", None], TypeError, "text 1 is None"),
-        ([1.0], TypeError, "text 0 is 1.0 (float)"),
+        ([1.0], TypeError, "text 0 is of type float"),
         ("a dog", TypeError, "single string"),
         (["a", "\ud800"], ValueError, "text 1 is not valid unicode"),
     ],

@@ -1,5 +1,6 @@
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -162,3 +163,53 @@ def test_a_model_of_a_text_beside_columns_is_one_file_too(monkeypatch, tmp_path)
     assert (again.levels_[0].versions(x).values == model.levels_[0].versions(x).values).all()
     assert (again.levels_[0].groups, again.text) == (model.levels_[0].groups, "says")
     assert again.get_params()["shrink"] == model.shrink
+
+
+class Folder(Small):
+    """An encoder in a folder, whose hash is what the folder holds."""
+
+    def __init__(self, name, max_length=None, progress=True):
+        self.name, self.path = str(name), str(Path(name).resolve())
+        self.fingerprint = (Path(name) / "weights").read_text()
+
+
+@pytest.fixture
+def in_a_folder(model, tmp_path, monkeypatch):
+    """A model whose encoder was opened as a relative folder, and where its file is."""
+    monkeypatch.setattr("evenhand.text.files.SentenceEncoder", Folder)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "encA").mkdir()
+    (tmp_path / "encA" / "weights").write_text("abc")
+    model.features_.encoder_ = Folder("encA")
+    (tmp_path / "models").mkdir()
+    save_text(model, tmp_path / "models" / "m.text")
+    return tmp_path / "models" / "m.text"
+
+
+def test_an_encoder_of_a_folder_is_found_from_anywhere_and_beside_the_file(in_a_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path / "models")
+    assert load_text(in_a_folder).predict(["My gay friend sings."]).shape == (1,)
+    (tmp_path / "encA").rename(tmp_path / "models" / "encA")
+    assert load_text(in_a_folder).features_.encoder_.path == str((tmp_path / "models" / "encA").resolve())
+
+
+def test_an_encoder_whose_folder_is_gone_is_asked_for_and_can_be_given(in_a_folder, tmp_path):
+    (tmp_path / "encA").rename(tmp_path / "encB")
+    with pytest.raises(FileNotFoundError, match=r"was the folder 'encA'.*load_text\(path, encoder=folder\)"):
+        load_text(in_a_folder)
+    assert load_text(in_a_folder, encoder=tmp_path / "encB").features_.encoder_.fingerprint == "abc"
+    (tmp_path / "encB" / "weights").write_text("other")
+    with pytest.raises(ValueError, match="their hashes differ"):
+        load_text(in_a_folder, encoder=str(tmp_path / "encB"))
+
+
+def test_an_encoder_of_an_installed_package_is_found_where_the_package_is_now(in_a_folder, tmp_path, monkeypatch):
+    with np.load(in_a_folder) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    about = json.loads(str(arrays["about"]))
+    about["encoder"] |= {"name": "/old/site-packages/some/model", "path": "/old/site-packages/some/model"}
+    np.savez(tmp_path / "moved.npz", **(arrays | {"about": np.array(json.dumps(about))}))
+    (tmp_path / "now" / "some").mkdir(parents=True)
+    (tmp_path / "encA").rename(tmp_path / "now" / "some" / "model")
+    monkeypatch.syspath_prepend(str(tmp_path / "now"))
+    assert load_text(tmp_path / "moved.npz").features_.encoder_.fingerprint == "abc"

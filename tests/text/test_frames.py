@@ -147,3 +147,20 @@ def test_a_row_is_read_alike_whoever_its_text_is_about_and_its_columns_are_as_th
     read, stands = model.features_.read(FRAME[:40]), model.features_.vectors(FRAME[:40])
     assert (read[:, 96:] == stands[:, 96:]).all()
     assert (read[:, :96] != stands[:, :96]).any()
+
+
+@pytest.mark.parametrize("n", [30, 400])
+def test_what_people_wrote_in_another_column_is_left_out_and_not_kept(n):
+    table = FRAME[:n].assign(note=[f"secret note {i}" for i in range(n)])
+    with pytest.warns(UserWarning, match="column 'note' is left out") as warned:
+        found = FrameFeatures(embed, "comment").fit(table)
+    assert not any("secret" in str(one.message) for one in warned)
+    assert "note" not in found.kinds_
+    assert "secret" not in str(found.kinds_)
+    np.testing.assert_array_equal(found.transform(table), found.transform(FRAME[:n]))
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"LazyFrame.*collect\(\)"):
+        FrameFeatures(embed, "comment").fit(polars.LazyFrame({"comment": ["a"]}))
