@@ -96,8 +96,8 @@ def load_text(
     path: str | os.PathLike[str], encoder: SentenceEncoder | str | os.PathLike[str] | None = None
 ) -> TextClassifier:
     """The model of a file. Its encoder is opened by its name, or given (itself, or its name or folder); either must
-    have the hash that was saved. One that was a folder is looked for where it was, beside the file and among the installed
-    packages, never on a hub."""
+    have the hash that was saved. One that was a folder is looked for where it was, beside the file and among the
+    installed packages, never on a hub."""
     with np.load(path, allow_pickle=False) as stored:
         about = json.loads(str(stored["about"]))
         if about.get("format") != FORMAT:
