@@ -35,7 +35,7 @@ class Folder:
         started = self.path / "stages" / "fingerprint.json"
         if started.exists():
             same = self._read_fingerprint(started) == fingerprint
-            if not same and not overwrite:
+            if not same and not overwrite and not self._only_started():
                 raise TableError(
                     f"{self.path} holds another run (other data or other options); name another folder", "overwrite"
                 )
@@ -118,6 +118,11 @@ class Folder:
             return json.loads(path.read_text("utf-8"))
         except (ValueError, RecursionError) as error:
             raise TableError(f"{path} is damaged: {error}") from error
+
+    def _only_started(self) -> bool:
+        """Whether a run was begun here and has left nothing: it failed, and keeps nobody out."""
+        files = {file for file in self.path.rglob("*") if file.is_file() and file.name != LOCK}
+        return files == {self.path / "stages" / "fingerprint.json"}
 
     def _clear_stages(self) -> None:
         for file in sorted((self.path / "stages").rglob("*"), reverse=True):

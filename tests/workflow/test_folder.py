@@ -81,3 +81,13 @@ def test_a_folder_that_was_there_stays_and_one_that_was_made_for_nothing_goes(tm
     assert [path.name for path in new.iterdir()] == ["a.json"]
     assert "Z\u00fcrich" in (new / "a.json").read_text("utf-8")  # as people read it
     assert (new / "a.json").read_text("utf-8").endswith("}\n")
+
+
+def test_a_start_that_failed_keeps_nobody_out(tmp_path):
+    folder = Folder(tmp_path / "run")
+    folder.open("a")
+    assert folder.open("b") is False  # nothing was finished: another run may have the folder
+    assert folder.open("b") is True
+    folder.write("model.text", b"")
+    with pytest.raises(TableError, match="holds another run"):
+        folder.open("c")
