@@ -21,7 +21,7 @@ def explore(
 ) -> None:
     """Open a page on this machine (loopback only, nothing leaves it): change the columns of a person, see score and
     decision of every network of the run, the nearest person who is decided otherwise, and the worst counterpart. For a
-    run on texts: write a text, see what is made of each of its versions.
+    run on texts: write a text, or choose a row of DATA, see what is made of each of its versions.
 
     Example: evenhand explore run people.csv
     """
@@ -29,7 +29,7 @@ def explore(
     from evenhand.workflow.explore_texts import TextExplorer
 
     with Talk(quiet=as_json) as say:
-        frame = None if table.data is None and table.sql is None else table.read(say)
+        frame = None if table.data is None and table.sql is None else table.read(say, one_column=True)
         texts = TextExplorer.of(run, frame)
         explorer: Answers = texts if texts is not None else Explorer.of(run, frame)
         server = serve(explorer, port)

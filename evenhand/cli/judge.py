@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from evenhand.cli.console import OK, REFUTED, UNDECIDED, Talk, UserError, guarded, print_json
-from evenhand.cli.options import Json, Model, Seed, Table, grouped
+from evenhand.cli.options import Json, Model, Seed, Table, given, grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,15 +63,15 @@ def audit(
     """  # fmt: skip
     from evenhand.cli.auditing import audited
     from evenhand.cli.models import open_model
+    from evenhand.cli.text import judge_text_model, text_model
     from evenhand.tables.beside import with_columns_of
     from evenhand.tables.errors import find_columns
-    from evenhand.text.files import text_model_file
     from evenhand.workflow.foreign import Foreign
 
-    if text_model_file(model):
-        from evenhand.cli.text import judge_text_model
-
-        return judge_text_model(model, table.read(_say, one_column=True), as_json)
+    if (texts := text_model(model)) is not None:
+        _not_for_texts("sensitive", "proxy", "columns", "regression", "attributes", "by", "eps")
+        frame = table.read(_say, one_column=True)
+        return judge_text_model(texts, _some(frame, rows, seed) if given("rows") else frame, as_json, out=out)
 
     with Talk(quiet=as_json) as say:
         frame = table.read(say)
@@ -165,19 +165,20 @@ def certify(
     """
     from evenhand.cli.models import open_model
     from evenhand.cli.proving import prove_foreign, prove_ours
+    from evenhand.cli.text import judge_text_model, text_model
     from evenhand.tables.errors import find_columns
-    from evenhand.text.files import text_model_file
     from evenhand.workflow import Folder, TableModel
     from evenhand.workflow.judging import seldom
 
-    if text_model_file(model):
-        from evenhand.cli.text import judge_text_model
-
+    if (texts := text_model(model)) is not None:
         if relative is not None:
             raise UserError(
                 "--relative is not for texts: what is bounded is a share of probability already; use --delta"
             )
-        return judge_text_model(model, table.read(_say, one_column=True), as_json, delta, distinct_people)
+        _not_for_texts("sensitive", "proxy", "columns", "regression", "eps", "tuning")
+        frame = table.read(_say, one_column=True)
+        frame = _some(frame, rows, seed) if given("rows") else frame
+        return judge_text_model(texts, frame, as_json, delta, distinct_people, confidence, out)
 
     with Talk(quiet=as_json) as say:
         frame = _some(table.read(say), rows, seed)
@@ -223,6 +224,16 @@ def _some(frame: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:
     from evenhand.dual.order import own_order
 
     return frame.iloc[own_order(frame, seed)[:rows]]
+
+
+def _not_for_texts(*options: str) -> None:
+    """The model of texts knows its own versions, and they are all that is looked at."""
+    for option in options:
+        if given(option):
+            raise UserError(
+                f"--{option.replace('_', '-')} is not for a model of texts, whose versions say who is similar; "
+                "leave it out"
+            )
 
 
 def _say(text: str) -> None:

@@ -37,7 +37,7 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="model.evenhand, a run folder, model.onnx, or module:object.")
+    str, typer.Argument(metavar="MODEL", help="model.evenhand, model.text, a run folder, model.onnx, or module:object.")
 ]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenhand.cli.console import OK, REFUTED, UNDECIDED, Talk, UserError, guarded, print_json, print_table
-from evenhand.cli.options import Json
+from evenhand.cli.options import Json, without_passwords
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from evenhand.workflow.folder import Folder
     from evenhand.workflow.texts import Beside, TextRun, TextTask
 
-__all__ = ["judge_text_model", "predict_texts", "report_texts", "swaps", "train_text"]
+__all__ = ["judge_text_model", "predict_texts", "report_texts", "swaps", "text_model", "train_text"]
 
-MODEL = "model.text"
+MODEL, PLAIN = "model.text", "plain.text"
 SHOWN = 40  # worst versions in the report
+TERMS = 12  # on a terminal
 _JSON = ("metrics", "certificate")
 
 
@@ -42,6 +44,7 @@ def train_text(
     abuse: bool = False,
     overwrite: bool = False,
     positive: str | None = None,
+    show_people: str = "all",
     **settings: Any,
 ) -> TextRun:
     """`evenhand train comments.csv --text comment --target toxic --swap identity`: what the hook in train calls."""
@@ -65,14 +68,17 @@ def train_text(
     chosen = None if swap is None else swaps_named(swap, task.texts)
     options = {"text": text, "target": target, "swap": repr(chosen), "rho": rho, "seed": seed, "abuse": abuse}
     options["labels"] = task.labels
-    folder.open(fingerprint(frame, options | {"beside": repr(beside), "settings": repr(settings)}), overwrite)
-    embed = SentenceEncoder(encoder or _default_encoder(), max_length=128, progress=not say.quiet)
-    run = train_texts(task, embed, chosen, say, abuse=abuse, rho=weight, seed=seed, **settings)
-    made_by: dict[str, Any] = {"command": shlex.join(["evenhand", *sys.argv[1:]]), "data": name, "seed": seed}
-    made_by |= {"text": task.text, "target": target, "labels": task.labels}
+    options |= {"beside": repr(beside), "settings": repr(settings), "show_people": show_people}
+    made_by: dict[str, Any] = {"command": without_passwords(shlex.join(["evenhand", *sys.argv[1:]]))}
+    made_by |= {"data": name, "seed": seed, "text": task.text, "target": target, "labels": task.labels}
+    made_by["show_people"] = show_people
     made_by["schema"] = None if task.schema is None else task.schema.to_json()
     made_by["seen"] = Seen.of(_as_frame(task.given), _as_frame(task.judging)).to_json()
-    write_run(folder, run, made_by)
+    with folder.alone():
+        folder.open(fingerprint(frame, options), overwrite)
+        embed = SentenceEncoder(encoder or _default_encoder(), max_length=128, progress=not say.quiet)
+        run = train_texts(task, embed, chosen, say, abuse=abuse, rho=weight, seed=seed, **settings)
+        write_run(folder, run, made_by)
     return run
 
 
@@ -110,16 +116,20 @@ def _tell(task: TextTask, frame: pd.DataFrame, target: str, say: Talk) -> None:
 
 
 def write_run(folder: Folder, run: TextRun, made_by: dict[str, Any]) -> None:
-    """model.text, metrics.json, certificate.json, versions.csv (the worst version of every text) and report.html."""
+    """model.text, plain.text (the plain model, to compare with), metrics.json, certificate.json, versions.csv (the
+    worst version of every text) and report.html."""
     from evenhand.report.texts import render_texts
     from evenhand.text import save_text
+    from evenhand.workflow.text_judging import without_texts
 
+    save_text(run.plain, folder.path / PLAIN, made_by)
     save_text(run.model, folder.path / MODEL, made_by)
     made_by = {key: value for key, value in made_by.items() if key not in ("seen", "schema")}
+    worst = run.worst if made_by.get("show_people", "all") == "all" else without_texts(run.worst)
     folder.write_json("metrics.json", {key: value for key, value in run.findings.items() if key != "certificate"})
     folder.write_json("certificate.json", run.findings["certificate"])
-    folder.write_table("versions.csv", run.worst)
-    folder.write("report.html", render_texts(run.findings, _shown(run.worst), made_by).encode())
+    folder.write_table("versions.csv", worst)
+    folder.write("report.html", render_texts(run.findings, _shown(worst, made_by), made_by).encode())
     folder.write_json("run.json", made_by)
 
 
@@ -140,36 +150,47 @@ def report_texts(run: Path) -> bool:
     except (OSError, ValueError) as error:
         raise UserError(f"{run} is not a whole run of evenhand train --text: {error}") from None
     findings = read["metrics"] | {"certificate": read["certificate"]}
-    Folder(run).write("report.html", render_texts(findings, _shown(worst), read["run"]).encode())
+    page = render_texts(findings, _shown(worst, read["run"]), read["run"])
+    Folder(run).write("report.html", page.encode())
     return True
 
 
-def _shown(worst: pd.DataFrame) -> list[Any]:
-    """The first lines of the worst versions that move at all, a text that is there twice only once."""
-    from evenhand.workflow.texts import SAME
+def _shown(worst: pd.DataFrame, made_by: dict[str, Any]) -> list[Any]:
+    """The first lines of the worst versions that move any reading at all, a text that is there twice only once; none
+    where nobody may be shown."""
+    from evenhand.workflow.text_judging import SAME
 
-    worst = worst[worst["moves_by"] >= SAME]
-    return list(worst.drop_duplicates(["text", "worst_version"]).head(SHOWN).to_dict("records"))
+    if made_by.get("show_people") == "none" or len(worst) == 0:
+        return []
+    moves = worst[[name for name in worst if str(name).endswith("moves_by")]]
+    worst = worst[(moves >= SAME).any(axis=1)]
+    if "text" in worst:
+        worst = worst.drop_duplicates([name for name in worst if name == "text" or str(name).endswith("worst_version")])
+    return list(worst.head(SHOWN).to_dict("records"))
 
 
-def show(findings: dict[str, Any]) -> None:
-    """The result in a few lines."""
-    keys = [("balanced_accuracy", "bal. acc."), ("auc", "AUC"), ("false_positive_rate", "flagged"), ("fped", "FPED")]
-    keys += [("consistency", "consistent"), ("ctf", "CTF")]
-    keys = [(key, k) for key, k in keys if any(m.get(key) is not None for m in findings["models"].values())]
+def show(findings: dict[str, Any], *, terms: bool = False) -> None:
+    """The result in a few lines. terms: also the errors by term, or by class where there are several."""
+    models, one = findings["models"], findings.get("at_one_fpr")
+    keys = {"balanced_accuracy": "bal. acc.", "auc": "AUC", "equal_error_rate": "EER", "false_positive_rate": "flagged"}
+    keys |= {"false_negative_rate": "missed", "fped": "FPED", "fned": "FNED", "consistency": "consistent", "ctf": "CTF"}
+    keys = {key: name for key, name in keys.items() if any(m.get(key) is not None for m in models.values())}
     rows = [
-        [name, *("" if model.get(key) is None else f"{model[key]:.3f}" for key, _ in keys)]
-        for name, model in findings["models"].items()
+        [name, *("" if model.get(key) is None else f"{model[key]:.3f}" for key in keys)]
+        for name, model in models.items()
     ]
     judged = "texts" if findings["texts"].get("known") else "held-out texts"
-    print_table(f"On {findings['texts']['held_out']:,} {judged}:", ["model", *(k for _, k in keys)], rows)
-    names = dict.fromkeys(name for model in findings["models"].values() for name in model.get("levels", {}))
+    print_table(f"On {findings['texts']['held_out']:,} {judged}:", ["model", *keys.values()], rows)
+    if one is not None:
+        missed = ", ".join(f"{name} {share:.3f}" for name, share in one["missed"].items())
+        sys.stdout.write(f"Missed where both flag {one['fpr']:.3f} of these harmless texts: {missed}\n")
+    if terms:
+        _show_rates(models)
+    names = dict.fromkeys(name for model in models.values() for name in model.get("levels", {}))
     for name in names:
-        said = ", ".join(
-            f"{key} {model['levels'][name]['consistency']:.3f}" for key, model in findings["models"].items()
-        )
+        said = ", ".join(f"{key} {model['levels'][name]['consistency']:.3f}" for key, model in models.items())
         sys.stdout.write(f"decided alike whatever gives {name} away: {said}\n")
-    for key, model in findings["models"].items():
+    for key, model in models.items():
         if model.get("read_alike") is not None:
             stand, which = model["as_they_stand"], "" if key == "model" else f"{key} "
             sys.stdout.write(
@@ -178,12 +199,33 @@ def show(findings: dict[str, Any]) -> None:
                 f"consistent {stand['consistency']:.3f}, CTF {stand['ctf']:.3f}\n"
             )
     certificate = findings["certificate"]
-    for one in (certificate, *certificate.get("attributes", {}).values()):
-        sys.stdout.write("\n" + (one.get("statement") or f"No certificate: {one['refused']}") + "\n")
-    if certificate.get("worst"):
-        sys.stdout.write(certificate["worst"]["statement"] + "\n")
+    for proved in (certificate, *certificate.get("attributes", {}).values()):
+        sys.stdout.write("\n" + (proved.get("statement") or f"No certificate: {proved['refused']}") + "\n")
+    worst = certificate.get("worst") or {}
+    for named in (worst, worst.get("as_they_stand"), worst.get("plain")):
+        if named:
+            sys.stdout.write(f"{named['statement']}\n")
     if findings["warning"]:
         sys.stdout.write(f"Warning: {findings['warning']}\n")
+
+
+def _show_rates(models: dict[str, Any]) -> None:
+    """Errors by term, those with most texts first, or by class: how many are flagged and missed by each model."""
+    first = next(iter(models.values()))
+    kind, counts = ("classes", ("n",)) if first.get("classes") else ("terms", ("harmless", "harmful"))
+    named, lines = "class" if kind == "classes" else "term", first.get(kind) or []
+    if not lines:
+        return
+    which = [""] if len(models) == 1 else [f", {name}" for name in models]
+    words = ("others taken for it", "missed") if kind == "classes" else ("flagged", "missed")
+    head = [named, *counts, *(f"{words[0]}{one}" for one in which), *(f"{words[1]}{one}" for one in which)]
+    rows = []
+    for i, line in enumerate(lines[:TERMS]):
+        rates = [model[kind][i][key] for key in ("false_positive", "false_negative") for model in models.values()]
+        rates = ["" if rate is None else f"{rate:.2f}" for rate in rates]
+        rows.append([str(line[named]), *(f"{line[count]:,}" for count in counts), *rates])
+    more = f", the {TERMS} of {len(lines):,} with most texts" if len(lines) > TERMS else ""
+    print_table(f"Errors by {named}{more} (few texts: wide intervals, see --json):", head, rows)
 
 
 def predict_texts(model: str | Path, frame: pd.DataFrame, out: Path | None, as_json: bool) -> None:
@@ -197,6 +239,9 @@ def predict_texts(model: str | Path, frame: pd.DataFrame, out: Path | None, as_j
     task = _task(opened, frame, None)
     if task.without_text:
         sys.stderr.write(f"{task.without_text:,} of {len(frame):,} rows have no text; they are decided as empty ones\n")
+    for name, count in ({} if task.schema is None else task.schema.imputed(frame)).items():
+        said = f"{count:,} of {len(frame):,} values of {name!r} are missing or no numbers; the median was filled in"
+        sys.stderr.write(f"{said}\n")
     p = opened.predict_proba(task.judging)
     labels = opened.metadata_.get("labels", opened.classes_.tolist())
     table = pd.DataFrame({"prediction": [labels[k] for k in opened.predict(task.judging)]})
@@ -209,6 +254,14 @@ def predict_texts(model: str | Path, frame: pd.DataFrame, out: Path | None, as_j
         sys.stderr.write(f"wrote {len(table):,} decisions to {out}\n")
     else:
         escaped(table).to_csv(sys.stdout, index=False)
+
+
+def text_model(model: str | Path) -> Path | None:
+    """The file of a text model that MODEL names: the file itself, or that in the folder of a run; None for others."""
+    from evenhand.text.files import text_model_file
+
+    path = Path(model) / MODEL if Path(model).is_dir() else Path(model)
+    return path if text_model_file(path) else None
 
 
 def _opened(model: str | Path) -> TextClassifier:
@@ -241,15 +294,26 @@ def _task(opened: TextClassifier, frame: pd.DataFrame, target: str | None) -> Te
 
 
 def judge_text_model(
-    model: str | Path, frame: pd.DataFrame, as_json: bool, delta: float | None = None, distinct: bool = False
+    model: Path,
+    frame: pd.DataFrame,
+    as_json: bool,
+    delta: float | None = None,
+    distinct: bool = False,
+    confidence: float = 0.95,
+    out: Path | None = None,
 ) -> None:
-    """A text model on other texts: scores, rates by term and group, and the certificate over the versions.
+    """A text model on other texts: scores, rates by term and group, and the certificate over the versions; beside the
+    plain model of its run, where that lies beside it.
 
     delta: what the certificate has to show; the exit code then says whether it does. Texts that the model has learned
-    from are refused then, unless they are vouched for (distinct).
+    from are refused then, unless they are vouched for (distinct). out: with delta the certificate is written there,
+    without it the worst versions.
     """
+    from evenhand.cli.use import escaped
+    from evenhand.workflow.folder import Folder
     from evenhand.workflow.seen import Seen
-    from evenhand.workflow.texts import certificates, in_the_table, judge_task, named_worst
+    from evenhand.workflow.text_judging import judge_task, named_worst, without_texts, worst_of
+    from evenhand.workflow.texts import certificates, compared
 
     opened = _opened(model)
     about = opened.metadata_
@@ -273,27 +337,68 @@ def judge_text_model(
         task = task.unlabelled()
         sys.stderr.write("the table has no labels, so nothing is said about errors\n")
     versions = task.versions(opened.swaps)
-    found = judge_task(opened, task, versions, opened.swaps, opened.levels_)
-    worst = in_the_table(found.pop("_worst"), task)
-    found.pop("_rates")
-    proved = {"refused": known, "attributes": {}} if known else certificates(opened, task, versions, 0.95)
-    found["certificate"] = proved | {"worst": named_worst(worst)}
-    found["worst"] = _shown(worst)
-    verdict, code = (None, OK) if delta is None else _verdict(found["certificate"], delta)
+    plain = _plain_beside(model, opened)
+    models = {"model": opened} if plain is None else {"plain": plain, "fair": opened}
+    judged = {name: judge_task(one, task, versions, opened.swaps, opened.levels_) for name, one in models.items()}
+    one, warning = (None, "") if plain is None else compared(judged, task)
+    worst = worst_of(judged["model" if plain is None else "fair"], judged.get("plain"), task)
+    worst = worst.assign(
+        row=frame.index.to_numpy()[worst["row"].to_numpy(dtype=int)]
+    )  # of the file, if some were drawn
+    worst = worst if about.get("show_people", "all") == "all" else without_texts(worst)
+    proved = {"refused": known, "attributes": {}} if known else certificates(opened, task, versions, confidence)
+    findings: dict[str, Any] = {"certificate": proved | {"worst": named_worst(worst)}, "at_one_fpr": one}
+    findings |= {"worst": _shown(worst, about), "warning": warning}
+    verdict, code = (None, OK) if delta is None else _verdict(findings["certificate"], delta)
     if verdict is not None:
-        found["certificate"] |= {"delta": delta, "verdict": verdict}
+        findings["certificate"] |= {"delta": delta, "verdict": verdict}
+    if out is not None and delta is not None:
+        Folder(out.parent).write_json(out.name, findings["certificate"])
+    elif out is not None:
+        Folder(out.parent).write(out.name, escaped(worst).to_csv(index=False).encode())
+    scores = {name: found.scores for name, found in judged.items()}
     if as_json:
-        print_json(found)
+        own = scores.pop("model" if plain is None else "fair")
+        print_json(own | scores | findings)
     else:
         texts = {"held_out": len(task.held_out), "known": bool(known)}
-        show({"models": {"model": found}, "texts": texts, "warning": "", **found})
-        for line in found["worst"][:5]:
-            sys.stdout.write(f"  {line['probability']:.2f}: {line['text'][:110]}\n")
-            sys.stdout.write(f"  {line['probability_of_worst']:.2f}: {line['worst_version'][:110]}\n")
+        show({"models": scores, "texts": texts, **findings}, terms=True)
+        for line in findings["worst"][:5]:
+            _show_line(line)
         if verdict is not None:
             sys.stdout.write(f"{verdict} at delta {delta:g}\n")
     if code != OK:
         raise typer.Exit(code)
+
+
+def _plain_beside(model: Path, opened: TextClassifier) -> TextClassifier | None:
+    """The plain model of the same run, if it lies beside the model."""
+    path = model.with_name(PLAIN)
+    if model.name == PLAIN or text_model(path) is None:
+        return None
+    plain = _opened(path)
+    same = all(plain.metadata_.get(key) == opened.metadata_.get(key) for key in ("seen", "labels", "text"))
+    return plain if same else None
+
+
+def _show_line(line: dict[str, Any]) -> None:
+    """A text and its worst version as the model reads it; as it stands where it reads all versions alike."""
+    from evenhand.workflow.text_judging import AS_THEY_STAND, PLAIN, SAME
+
+    readings = {"": "", AS_THEY_STAND: ", read as it stands", PLAIN: ", plain model"}
+    some = [prefix for prefix in readings if line.get(f"{prefix}moves_by", 0.0) >= SAME]
+    if not some:
+        return
+    prefix, whole = some[0], f" (of the whole text {line['probability']:.2f})" if line["passage"] else ""
+    before, after = line[f"{prefix}compared_with"], line[f"{prefix}probability_of_worst"]
+    if "text" not in line:
+        said = f"row {line['row']} with {line[f'{prefix}words']!r}: {before:.2f} -> {after:.2f}{whole}"
+        sys.stdout.write(f"  {said}{readings[prefix]}\n")
+        return
+    what = "passage of row" if line["passage"] else "row"
+    sys.stdout.write(f"  {what} {line['row']}{readings[prefix]}{whole}\n")
+    sys.stdout.write(f"  {before:.2f}: {line['text'][:110]}\n")
+    sys.stdout.write(f"  {after:.2f}: {line[f'{prefix}worst_version'][:110]}\n")
 
 
 def _verdict(certificate: dict[str, Any], delta: float) -> tuple[str, int]:
@@ -330,12 +435,15 @@ def swaps(
     if text not in frame.columns:
         known = ", ".join(map(str, frame.columns[:12]))
         raise UserError(f"which column holds the texts? --text is {text!r}; the table has {known}")
-    texts = [str(value) for value in frame[text].dropna()]
-    preview = str(swaps_named(swap, texts).preview(texts, show))
+    there = frame[text].notna().to_numpy().nonzero()[0]
+    texts = [str(frame[text].iloc[row]) for row in there]
+    found = swaps_named(swap, texts).preview(texts, show)
+    changes, left = ([replace(one, row=int(there[one.row])) for one in some] for some in (found.changes, found.left))
+    found = replace(found, changes=tuple(changes), left=tuple(left))
     if as_json:
-        print_json({"preview": preview})
+        print_json(asdict(found))
     else:
-        sys.stdout.write(f"{preview}\n")
+        sys.stdout.write(f"{found}\n")
 
 
 def _default_encoder() -> str:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
     from evenhand.workflow import Folder, Results, Settings, Task
 
+NOT_FOR_TEXTS = ("see_sensitive", "proxy", "proxy_for", "regression", "model", "trees", "mlflow", "jobs") + (
+    "eps_certified",
+    "audit_rows",
+    "certify_rows",
+)
 BIG = 200_000  # rows above which the sweep runs in this process, to save memory
 
 
@@ -131,7 +136,11 @@ class Judging:
         typer.Option(min=20, help="Held-out people that the certificate looks at; by default 500, or fewer."),
     ] = None
     show_people: Annotated[
-        str, typer.Option(help="Single people in the report: 'id' (row and difference), 'all' (whole record), 'none'.")
+        str,
+        typer.Option(
+            help="Single people in the report: 'id' (row and difference), 'all' (whole record; of texts the default), "
+            "'none'."
+        ),
     ] = "id"
 
 
@@ -196,7 +205,7 @@ def train(columns: Columns, training: Training, judging: Judging, texts: Texts, 
     Exit codes: 0 done, 2 a mistake in the data or the options, 130 stopped by Ctrl-C.
     """
     if texts.text is not None:
-        return _train_texts(table, columns, training, texts, place, judging.positive)
+        return _train_texts(table, columns, training, judging, texts, place)
     columns.check()
     settings = settings_of(training, judging)
     with Talk(quiet=place.as_json) as say:
@@ -247,7 +256,7 @@ def _run(
 
 
 def _train_texts(
-    table: Table, columns: Columns, training: Training, texts: Texts, place: Place, positive: str | None
+    table: Table, columns: Columns, training: Training, judging: Judging, texts: Texts, place: Place
 ) -> None:
     from evenhand.cli.text import MODEL, show, train_text
     from evenhand.tables.errors import find_columns
@@ -256,10 +265,14 @@ def _train_texts(
     if not columns.target or texts.text is None:
         raise UserError("--text needs --target")
     _one_of("--missing-sensitive", columns.missing_sensitive, "error", "drop", "category")
-    for option in ("see_sensitive", "proxy", "proxy_for", "regression", "model", "trees", "mlflow"):
+    _one_of("--show-people", judging.show_people, "id", "all", "none")
+    for option in NOT_FOR_TEXTS:
         if given(option):
             raise UserError(f"--{option.replace('_', '-')} is not for texts; leave it out")
-    settings: dict[str, Any] = {}
+    for option in ("keep", "keep_dates", "ignore"):
+        if given(option) and texts.beside is None and not columns.sensitive:
+            raise UserError(f"--{option.replace('_', '-')} is about columns beside the text; name them with --beside")
+    settings: dict[str, Any] = {"threshold": _threshold(judging.threshold), "certificate": judging.certificate}
     if given("hidden"):
         settings["hidden"] = _widths(training.hidden)
     settings |= {name: getattr(training, name) for name in ("eps", "max_accuracy_loss", "steps") if given(name)}
@@ -280,8 +293,8 @@ def _train_texts(
             )
         run = train_text(
             frame, table.shown, texts.text, columns.target, texts.swap, texts.encoder, place.out, say, beside=beside,
-            rho=training.rho, seed=training.seed, abuse=texts.abuse, overwrite=place.overwrite, positive=positive,
-            **settings,
+            rho=training.rho, seed=training.seed, abuse=texts.abuse, overwrite=place.overwrite,
+            positive=judging.positive, show_people=judging.show_people if given("show_people") else "all", **settings,
         )  # fmt: skip
     if place.as_json:
         return print_json(run.findings)

@@ -29,14 +29,12 @@ def predict(
     Example: evenhand predict run/model.evenhand new.csv --out decisions.csv
     """
     from evenhand.cli.models import open_model
-    from evenhand.text.files import text_model_file
+    from evenhand.cli.text import predict_texts, text_model
     from evenhand.workflow import TableModel
     from evenhand.workflow.folder import Folder
 
-    if text_model_file(model):
-        from evenhand.cli.text import predict_texts
-
-        return predict_texts(model, table.read(_tell, one_column=True), out, as_json)
+    if (texts := text_model(model)) is not None:
+        return predict_texts(texts, table.read(_tell, one_column=True), out, as_json)
     opened = open_model(model)
     frame = table.read(_tell)
     if isinstance(opened, TableModel):

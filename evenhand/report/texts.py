@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import html
+import re
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from evenhand.report.changes import Span, changed_places
 
 __all__ = ["render_texts"]
 
@@ -20,6 +24,9 @@ text-align:left;border:0;padding:.15rem 0}.versions tr{border-bottom:1px solid #
 @media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}td,th{border-color:#444}.warning{background:#3a2f14}
 mark{background:#7a5a00;color:#fff}}
 """
+SAME = 1e-6  # a move of the probabilities that is none
+WORDS = 60  # of a long text, around what a version changes
+_READINGS = {"plain_": "plain model", "as_they_stand_": "fair model, read as they stand", "": "fair model"}
 _SCORES = [
     ("balanced_accuracy", "balanced accuracy"),
     ("auc", "AUC"),
@@ -68,18 +75,28 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
         for key, label in _SCORES
         if any(model.get(key) is not None for model in models.values())
     ]
-    parts += ["<h2>Both models on held-out texts</h2>", _table(head, rows), *_read_alike(models)]
+    one = findings.get("at_one_fpr")
+    if one is not None:
+        missed = named.get("false_negative_rate", "harmful texts missed")
+        at = next((i + 1 for i, row in enumerate(rows) if row[0] == _said(missed)), len(rows))
+        rows.insert(at, [f"{_said(missed)} at one rate ({one['fpr']:.3f})", *map(_number, one["missed"].values())])
+    parts += ["<h2>Both models on held-out texts</h2>", _table(head, rows), *_thresholds(findings)]
+    parts += _read_alike(models)
     parts += _attributes(models, labels)
     certificate = findings["certificate"]
     parts.append("<h2>Certificate</h2>")
-    for one in (certificate, *certificate.get("attributes", {}).values()):
-        parts.append(f"<p>{_said(one.get('statement') or 'No certificate: ' + one['refused'])}</p>")
-    if certificate.get("worst"):
-        parts.append(f"<p>{_said(certificate['worst']['statement'])}</p>")
-    parts += ["<h2>The worst version of a text</h2>", _versions(worst, findings.get("labels", []))]
-    terms = models.get("fair", {}).get("terms") or []
-    if terms:
-        parts += ["<h2>Errors by term (fair model, 95 % intervals)</h2>", _terms(terms)]
+    for proved in (certificate, *certificate.get("attributes", {}).values()):
+        parts.append(f"<p>{_said(proved.get('statement') or 'No certificate: ' + proved['refused'])}</p>")
+    named_worst = certificate.get("worst") or {}
+    parts.append("<h2>The worst version of a text</h2>")
+    for said in (named_worst, named_worst.get("as_they_stand"), named_worst.get("plain")):
+        if said:
+            parts.append(f"<p>{_said(said['statement'])}</p>")
+    if made_by.get("show_people") == "none":
+        parts.append("<p>Single texts are not shown, as was asked for.</p>")
+    else:
+        parts.append(_versions(worst, findings.get("labels", [])))
+    parts += _terms(models) + _classes(models)
     parts.append(
         "<h2>What was not shown</h2><p>A lexical swap changes a word and nothing of what would follow from it. Words "
         "that are not in the list, other languages and texts of another kind were not looked at. Rates of terms with "
@@ -161,37 +178,122 @@ def _attributes(models: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
     return parts
 
 
+def _thresholds(findings: Mapping[str, Any]) -> list[str]:
+    """By which thresholds the models decide, and how they were made comparable."""
+    found, one = findings.get("thresholds"), findings.get("at_one_fpr")
+    if one is None or found is None:
+        return []
+    shown = ", ".join(f"{_said(name)} {value:.3f}" for name, value in found.items())
+    how = (
+        "as was asked for"
+        if findings.get("threshold_asked_for")
+        else "chosen on validation texts so that both flag the same share of harmless ones there; on other texts they "
+        "need not"
+    )
+    return [
+        f"<p>Thresholds: {shown}, {how}. At one rate: what each model misses if both flag the share of these held-out "
+        f"harmless texts that the plain one flags, {one['fpr']:.1%}; these thresholds are read off the held-out texts, "
+        "of both models alike, to compare them and not to decide by.</p>"
+    ]
+
+
 def _versions(worst: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
+    """The worst version of each text: that of the fair model beside what the others make of the same text."""
     if not worst:
-        return "<p>No held-out text has a version that the model tells from it.</p>"
+        return "<p>No held-out text has a version that a model tells from it.</p>"
+    readings = [prefix for prefix in _READINGS if f"{prefix}moves_by" in worst[0]] or [""]
+    texts = "text" in worst[0]
     rows = []
     for line in worst:
-        text, version = _differences(str(line["text"]), str(line["worst_version"]))
-        moved = f"{line['probability']:.2f} → {line['probability_of_worst']:.2f}"
-        rows.append([text, version, moved, "yes" if line["decision_changes"] else "no"])
-    probability = f"probability of {_said(labels[1])}" if len(labels) == 2 else "largest probability"
-    return _table(["text", "its worst version", probability, "decision changes"], rows, wide=2)
+        shown = next((one for one in reversed(readings) if line.get(f"{one}moves_by", 1.0) >= SAME), "")
+        row = f"row {_said(line['row'])}" if "row" in line else ""
+        cells = [row]
+        if texts:
+            passage = "<span class='note'>a passage: </span>" if _true(line.get("passage")) else ""
+            text, version = _differences(str(line["text"]), str(line[f"{shown}worst_version"]))
+            whose = f"<span class='note'>{_READINGS[shown]}: </span>" if len(readings) > 1 else ""
+            cells = [f"<span class='note'>{row}{' ' if row else ''}</span>{passage}{text}", f"{whose}{version}"]
+        rows.append([*cells, *(_move(line, prefix) for prefix in readings)])
+    of = f"probability of {_said(labels[1])}" if len(labels) == 2 else "probability of its class"
+    heads = [f"{_READINGS[prefix]}: {of}" for prefix in readings] if len(readings) > 1 else [of]
+    note = (
+        "<p class='note'>Of a long text the passage around its first swapped word is shown, and its version is "
+        "compared with the passage; the probability of the whole text, by which it is decided, stands below.</p>"
+        if any(_true(line.get("passage")) for line in worst)
+        else ""
+    )
+    return note + _table(
+        [*(["text", "its worst version"] if texts else ["text"]), *heads], rows, wide=2 if texts else 1
+    )
 
 
-def _differences(text: str, version: str, limit: int = 60) -> tuple[str, str]:
-    """Both texts, words that differ marked; long ones cut to the words around the first difference."""
-    ours, theirs = text.split(), version.split()
-    first = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), 0)
-    start = max(0, first - limit // 2)
-    ours, theirs = ours[start : start + limit], theirs[start : start + limit]
-    shown = []
-    for words, others in ((ours, set(theirs)), (theirs, set(ours))):
-        shown.append(" ".join(_said(w) if w in others else f"<mark>{_said(w)}</mark>" for w in words))
-    return shown[0], shown[1]
+def _move(line: Mapping[str, Any], prefix: str) -> str:
+    """From which probability to which the worst version of a model moves a text, and with which words."""
+    whole, passage = line.get(f"{prefix}probability"), _true(line.get("passage"))
+    below = f"<br><span class='note'>whole text {whole:.2f}</span>" if passage and whole is not None else ""
+    before = line.get(f"{prefix}compared_with", whole)
+    if line.get(f"{prefix}moves_by", 1.0) < SAME:
+        return f"{before:.2f}, no version moves it{below}"
+    words = f"<br>with {_said(line[f'{prefix}words'])}" if line.get(f"{prefix}words") else ""
+    changes = "<br><strong>decision changes</strong>" if _true(line[f"{prefix}decision_changes"]) else ""
+    return f"{before:.2f} → {line[f'{prefix}probability_of_worst']:.2f}{words}{changes}{below}"
 
 
-def _terms(terms: Sequence[Mapping[str, Any]]) -> str:
+def _true(value: Any) -> bool:
+    """Yes or no, also as a file of texts writes it."""
+    return str(value) == "True"
+
+
+def _differences(text: str, version: str) -> tuple[str, str]:
+    """Both texts, what differs marked; long ones cut to the words around the first difference."""
+    places = changed_places(text, version)
+    return _marked(text, [ours for ours, _ in places]), _marked(version, [theirs for _, theirs in places])
+
+
+def _marked(text: str, places: Sequence[Span]) -> str:
+    """The text from so many words before the first place to as many behind it."""
+    first = places[0][0] if places else 0
+    words = [match.start() for match in re.finditer(r"\S+", text)]
+    here = bisect(words, first)
+    start = words[here - WORDS // 2] if here > WORDS // 2 else 0
+    stop = words[here + WORDS // 2] if here + WORDS // 2 < len(words) else len(text)
+    pieces, end = ["… " if start else ""], start
+    for one, other in places:
+        if one < stop and other > one:
+            pieces += [_said(text[end:one]), f"<mark>{_said(text[one:other])}</mark>"]
+            end = other
+    return "".join([*pieces, _said(text[end:stop].rstrip()), " …" if stop < len(text) else ""])
+
+
+def _terms(models: Mapping[str, Any]) -> list[str]:
+    """Errors by term of every model, side by side."""
+    first = next(iter(models.values())).get("terms") or []
+    if not first:
+        return []
+    head = ["term", "harmless", *(f"flagged, {_said(name)}" for name in models)]
+    head += ["harmful", *(f"missed, {_said(name)}" for name in models)]
+    rows = []
+    for i, term in enumerate(first):
+        flagged, missed = (
+            [_rate(model["terms"][i], key) for model in models.values()] for key in ("false_positive", "false_negative")
+        )
+        rows.append([_said(term["term"]), f"{term['harmless']:,}", *flagged, f"{term['harmful']:,}", *missed])
+    return ["<h2>Errors by term (95 % intervals)</h2>", _table(head, rows)]
+
+
+def _classes(models: Mapping[str, Any]) -> list[str]:
+    """Errors by class of every model, where there are more than two."""
+    first = next(iter(models.values())).get("classes") or []
+    if not first:
+        return []
+    head = ["class", "texts", *(f"missed, {_said(name)}" for name in models)]
+    head += [f"others taken for it, {_said(name)}" for name in models]
     rows = [
-        [_said(t["term"]), f"{t['harmless']:,}", _rate(t, "false_positive"), f"{t['harmful']:,}"]
-        + [_rate(t, "false_negative")]
-        for t in terms
+        [_said(one["class"]), f"{one['n']:,}"]
+        + [_rate(model["classes"][i], key) for key in ("false_negative", "false_positive") for model in models.values()]
+        for i, one in enumerate(first)
     ]
-    return _table(["term", "harmless", "flagged", "harmful", "missed"], rows)
+    return ["<h2>Errors by class (95 % intervals)</h2>", _table(head, rows)]
 
 
 def _rate(term: Mapping[str, Any], name: str) -> str:

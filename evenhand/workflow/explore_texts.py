@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from evenhand.counterfactuals import TokenSwap
+from evenhand.report.changes import changed_words
 from evenhand.tables.errors import TableError
+from evenhand.tables.schema import Schema
 from evenhand.text import TextClassifier, load_text
 from evenhand.text.frames import FrameFeatures
-from evenhand.workflow.texts import changed_words
 
 __all__ = ["TextExplorer"]
 
@@ -24,11 +25,12 @@ NAME = "fair"
 
 @dataclass(frozen=True)
 class TextExplorer:
-    """The model of a run on texts and, if given, texts to start from."""
+    """The model of a run on texts and, if given, texts to start from, with the columns beside them."""
 
     page: ClassVar[str] = "explore_texts.html"
     model: TextClassifier
     texts: list[str]
+    columns: pd.DataFrame | None = None
 
     @classmethod
     def of(cls, run: str | Path, frame: pd.DataFrame | None = None) -> Self | None:
@@ -37,36 +39,60 @@ class TextExplorer:
         if not path.exists():
             return None
         model = load_text(path)
+        if frame is None:
+            return cls(model, [])
         column = model.metadata_.get("text")
-        texts = [] if frame is None or column not in frame else [str(text) for text in frame[column].fillna("")]
-        return cls(model, texts)
+        if column not in frame:
+            if len(frame.columns) != 1:
+                known = ", ".join(map(str, frame.columns[:12]))
+                raise TableError(f"the model reads its texts from the column {column!r}; the table has {known}")
+            column = frame.columns[0]
+        about = model.metadata_.get("schema")
+        columns = None if about is None else Schema.from_json(about).apply(frame)
+        return cls(model, [str(text) for text in frame[column].fillna("")], columns)
 
     def form(self) -> dict[str, Any]:
+        """What can be filled in: a text, the columns beside it with their usual values, the number of a row."""
         about = self.model.metadata_
-        return {"models": {NAME: NAME}, "target": about.get("target", ""), "rows": len(self.texts)}
+        fields: dict[str, Any] = {}
+        features = self.model.features_
+        if isinstance(features, FrameFeatures):
+            for name, (start, low, high) in features.numbers_.items():
+                fields[str(name)] = {"kind": "number", "low": low, "high": high, "start": start}
+            for name, kinds in features.kinds_.items():
+                choices = ["(another)" if kind is None else kind for kind in kinds]
+                fields[str(name)] = {"kind": "choice", "choices": choices, "start": choices[0]}
+        target = about.get("target", "")
+        return {"models": {NAME: NAME}, "target": target, "rows": len(self.texts), "columns": fields}
 
     def row(self, number: int) -> dict[str, Any]:
+        """A text of the table and what stands beside it; a missing number is the usual one."""
         if not 0 <= number < len(self.texts):
-            raise TableError(f"there is no row {number}")
-        return {"text": self.texts[number]}
+            raise TableError(f"there is no row {number}; the table has rows 0 to {len(self.texts) - 1}")
+        cells = {} if self.columns is None else {str(name): self.columns[name].iloc[number] for name in self.columns}
+        plain = {name: float(str(v)) if isinstance(v, np.floating) else v for name, v in cells.items() if pd.notna(v)}
+        return {"text": self.texts[number], **plain}
 
     def ask(self, person: dict[str, Any], name: str = NAME) -> dict[str, Any]:
-        """What the model says of a text and of all its versions, the one that moves most first."""
+        """What the model says of a text, as `predict` does, and of all its versions, the one that moves most first.
+
+        The versions of a long text are of a passage of it; then what is said of the passage is what they are compared
+        with.
+        """
         text = str(person.get("text", ""))
         if not text.strip():
             raise TableError("write a text first")
         found = self._swaps()([text]).values if self.model.swaps is not None else np.empty((0, 1), dtype=object)
-        versions = [str(version) for version in found[0][1:]] if len(found) else []
+        original, *versions = map(str, found[0]) if len(found) else [text]
         beside = self._beside(person)
-        p = self.model.predict_proba(self._rows([text, *versions], beside))
-        moves = 0.5 * np.abs(p - p[:1]).sum(axis=1)
-        said = [self._said(each, text if i == 0 else versions[i - 1], text) for i, each in enumerate(p)]
-        order = sorted(range(1, len(p)), key=lambda i: -moves[i])
-        whole = str(found[0][0]) if len(found) else text
+        p = self.model.predict_proba(self._rows([text, original, *versions], beside))
+        moves = 0.5 * np.abs(p - p[1:2]).sum(axis=1)
+        said = [self._said(each, version, original) for each, version in zip(p, [text, original, *versions])]
+        order = sorted(range(2, len(p)), key=lambda i: -moves[i])
         return {
             **said[0],
             "versions": [said[i] | {"moves_by": float(moves[i])} for i in order],
-            "passage": whole != text,
+            "passage": None if original == text else said[1],
             "read_alike": bool(versions) and self.model.features_.alike is not None,
             "left": self._left(text),
             "beside": beside,
@@ -74,12 +100,17 @@ class TextExplorer:
 
     def _beside(self, person: dict[str, Any]) -> dict[str, Any]:
         """The columns beside the text: as given, otherwise the median or the first kind."""
-        features = self.model.features_
-        if not isinstance(features, FrameFeatures):
-            return {}
-        usual = {name: measured[0] for name, measured in features.numbers_.items()}
-        usual |= {name: kinds[0] for name, kinds in features.kinds_.items()}
-        return {str(name): person.get(str(name), value) for name, value in usual.items()}
+        beside: dict[str, Any] = {}
+        for name, about in self.form()["columns"].items():
+            value = person.get(name)
+            value = about["start"] if value is None or (value == "" and "" not in about.get("choices", ())) else value
+            if about["kind"] == "number":
+                try:
+                    value = float(value)
+                except (TypeError, ValueError):
+                    raise TableError(f"{name!r} is a number; write one, or leave it empty for the usual one") from None
+            beside[name] = value
+        return beside
 
     def _rows(self, texts: list[str], beside: dict[str, Any]) -> Any:
         return texts if self.model.text is None else pd.DataFrame({self.model.text: texts, **beside})

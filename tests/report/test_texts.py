@@ -62,7 +62,75 @@ def test_what_a_probability_is_of_and_what_was_left_out():
     }
     page = render_texts(said, WORST, {})
     assert "<th>probability of &lt;yes&gt;</th>" in page
-    assert "<td data-is='probability of &lt;yes&gt;'>0.90 → 0.20</td>" in page  # its label on a narrow screen
+    assert "<td data-is='probability of &lt;yes&gt;'>0.90 → 0.20<br>" in page  # its label on a narrow screen
     assert "left out because they have no text: 2." in page
     assert "no label" not in page
     assert "No held-out text has a version" in render_texts(said, [], {})
+
+
+def test_both_models_are_shown_by_term_and_at_one_rate():
+    fair = MODEL | {"terms": [MODEL["terms"][0] | {"false_positive": 2 / 3, "false_positive_interval": [0.1, 0.99]}]}
+    fair |= {"false_negative_rate": 0.3}
+    one = {"fpr": 0.25, "missed": {"plain": 0.15, "fair": 0.175}, "thresholds": {"plain": 0.5, "fair": 0.6}}
+    said = FINDINGS | {"models": {"plain": MODEL | {"false_negative_rate": 0.1}, "fair": fair}, "at_one_fpr": one}
+    page = render_texts(said | {"thresholds": {"plain": 0.5, "fair": 0.7}}, WORST, {})
+    assert "<th>flagged, plain</th><th>flagged, fair</th>" in page
+    assert "<td>0.33 (0.01 to 0.90)</td><td>0.67 (0.10 to 0.99)</td>" in page
+    assert "<td>harmful texts missed at one rate (0.250)</td><td>0.150</td><td>0.175</td>" in page
+    assert "Thresholds: plain 0.500, fair 0.700, chosen on validation texts" in page
+    assert "as was asked for" in render_texts(
+        said | {"thresholds": {"plain": 0.9, "fair": 0.9}, "threshold_asked_for": True}, WORST, {}
+    )
+
+
+def test_a_passage_is_said_to_be_one_and_the_whole_text_has_its_own_probability():
+    line = WORST[0] | {"row": 7, "passage": True, "probability": 0.55, "compared_with": 0.9, "words": "straight"}
+    page = render_texts(FINDINGS, [line | {"moves_by": 0.7}], {})
+    assert "a passage: </span>a <mark>gay</mark>" in page
+    assert "0.90 → 0.20<br>with straight<br><strong>decision changes</strong>" in page
+    assert "whole text 0.55" in page
+    assert "compared with the passage" in page
+    assert "a passage" not in render_texts(FINDINGS, [line | {"passage": False, "moves_by": 0.7}], {})
+
+
+def test_what_reading_alike_cures_stands_beside_it():
+    line = WORST[0] | {"row": 7, "passage": False, "worst_version": "a gay <b> man", "words": "", "moves_by": 0.0}
+    line |= {"decision_changes": False, "probability_of_worst": 0.9, "compared_with": 0.9}
+    for prefix, word, after in (("as_they_stand_", "deaf", 0.7), ("plain_", "white", 0.1)):
+        other = {"worst_version": f"a {word} <b> man", "words": word, "moves_by": 0.9 - after, "compared_with": 0.9}
+        other |= {"probability_of_worst": after, "decision_changes": after < 0.5}
+        line |= {f"{prefix}{name}": value for name, value in other.items()}
+    page = render_texts(FINDINGS, [line], {})
+    assert "0.90, no version moves it" in page
+    assert "0.90 → 0.70<br>with deaf" in page
+    assert "0.90 → 0.10<br>with white<br><strong>decision changes</strong>" in page
+    assert "a <mark>deaf</mark> &lt;b&gt; man" in page  # the fair model's, as it stands
+    hidden = {name: value for name, value in line.items() if name != "text" and not name.endswith("worst_version")}
+    page = render_texts(FINDINGS, [hidden], {"show_people": "id"})
+    assert "row 7" in page
+    assert "with deaf" in page
+    assert "man" not in page
+    page = render_texts(FINDINGS, [], {"show_people": "none"})
+    assert "Single texts are not shown" in page
+
+
+def test_a_word_that_the_text_has_already_is_marked_and_long_texts_are_cut():
+    line = WORST[0] | {"text": "straight men, gay men", "worst_version": "gay men, gay men"}
+    page = render_texts(FINDINGS, [line], {})
+    assert "<mark>straight</mark> men, gay men" in page
+    assert "<mark>gay</mark> men, gay men" in page
+    many = " ".join(f"w{i}" for i in range(100))
+    page = render_texts(
+        FINDINGS, [WORST[0] | {"text": f"{many} gay {many}", "worst_version": f"{many} old {many}"}], {}
+    )
+    assert "… w71 " in page
+    assert "<mark>old</mark> w0" in page
+    assert "w40" not in page
+
+
+def test_errors_by_class():
+    line = {"class": "<dull>", "n": 4, "false_negative": 0.25, "false_negative_interval": [0.1, 0.5]}
+    line |= {"false_positive": None, "false_positive_interval": None}
+    model = {"balanced_accuracy": 0.5, "auc": 0.7, "classes": [line]}
+    page = render_texts(FINDINGS | {"models": {"plain": model, "fair": model}}, [], {})
+    assert "<td>&lt;dull&gt;</td><td>4</td><td>0.25 (0.10 to 0.50)</td>" in page

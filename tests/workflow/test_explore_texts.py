@@ -86,3 +86,61 @@ def test_beside_columns_the_usual_values_stand_in_for_what_is_not_said():
     row = pd.DataFrame({"says": ["a gay man"], **asked["beside"]})
     assert asked["scores"]["toxic"] == pytest.approx(model.predict_proba(row)[0, 1])
     assert len(asked["versions"]) == len(TOKENS) - 1
+
+
+def test_a_long_text_is_said_as_predict_does_and_its_versions_are_compared_with_the_passage(explorer):
+    swaps, explorer.model.swaps = explorer.model.swaps, TokenSwap(TOKENS, passage=6)
+    alike, explorer.model.features_.alike = explorer.model.features_.alike, None
+    try:
+        text = "I met a gay man today" + " and then the day was bad and I hate it" * 4
+        said = explorer.ask({"text": text})
+        p = explorer.model.predict_proba([text, said["passage"]["text"], said["versions"][0]["text"]])[:, 1]
+    finally:
+        explorer.model.swaps, explorer.model.features_.alike = swaps, alike
+    assert [said["scores"]["toxic"], said["passage"]["scores"]["toxic"]] == pytest.approx(p[:2])
+    assert said["text"] == text
+    assert len(said["passage"]["text"]) < len(text)
+    assert said["versions"][0]["moves_by"] == pytest.approx(abs(p[2] - p[1]))
+    assert said["versions"][0]["words"] in said["versions"][0]["text"]
+    assert len(said["versions"][0]["words"].split()) < 3
+    assert explorer.ask({"text": "a gay man"})["passage"] is None
+
+
+@pytest.fixture(scope="module")
+def beside():
+    table = pd.DataFrame({"says": COMMENTS.texts, "age": np.arange(200.0), "kind": ["a", "b"] * 100})
+    options = {"hidden": (8,), "steps": 30, "k": 4, "batch_size": 32, "rho": 0.3, "text": "says"}
+    model = TextClassifier(lambda texts: COUNTS.transform(texts).toarray(), TokenSwap(TOKENS, sample=2), **options)
+    model.fit(table, COMMENTS.y)
+    model.metadata_ = {"labels": ["fine", "toxic"], "text": "says"}
+    clean = table[["age", "kind"]].assign(age=table["age"].astype(np.float32) + np.float32(0.1))
+    clean.loc[1, "age"] = np.nan
+    return TextExplorer(model, COMMENTS.texts, clean)
+
+
+def test_columns_beside_the_text_can_be_filled_in_and_a_row_chosen(beside):
+    columns = beside.form()["columns"]
+    assert columns["kind"] == {"kind": "choice", "choices": ["a", "b"], "start": "a"}
+    assert columns["age"]["kind"] == "number"
+    assert columns["age"]["low"] < columns["age"]["start"] < columns["age"]["high"]
+    assert beside.row(2) == {"text": COMMENTS.texts[2], "age": 2.1, "kind": "a"}
+    assert beside.row(1) == {"text": COMMENTS.texts[1], "kind": "b"}  # a missing number is the usual one
+    said = beside.ask(beside.row(2))
+    row = pd.DataFrame({"says": [COMMENTS.texts[2]], "age": [2.1], "kind": ["a"]})
+    assert said["scores"]["toxic"] == pytest.approx(beside.model.predict_proba(row)[0, 1])
+    assert said["beside"] == {"age": 2.1, "kind": "a"}
+    assert beside.ask({"text": "x", "age": "", "kind": "b"})["beside"]["age"] == columns["age"]["start"]
+    with pytest.raises(TableError, match="'age' is a number; write one"):
+        beside.ask({"text": "x", "age": "old"})
+    with pytest.raises(TableError, match="the table has rows 0 to 199"):
+        beside.row(200)
+
+
+def test_a_table_without_the_texts_is_refused(monkeypatch, tmp_path, beside):
+    (tmp_path / "model.text").write_bytes(b"")
+    monkeypatch.setattr("evenhand.workflow.explore_texts.load_text", lambda path: beside.model)
+    with pytest.raises(TableError, match="reads its texts from the column 'says'; the table has a, b"):
+        TextExplorer.of(tmp_path, pd.DataFrame({"a": ["x"], "b": [1]}))
+    one = TextExplorer.of(tmp_path, pd.DataFrame({"other": ["x", None]}))
+    assert one is not None
+    assert one.texts == ["x", ""]

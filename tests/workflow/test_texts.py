@@ -47,7 +47,8 @@ def test_what_holds_by_construction_is_told_from_what_is_learned(alike):
     assert certificate["mean"] == 0
     assert "by construction" in certificate["statement"]
     assert "nothing about words that are in no list" in certificate["statement"]
-    assert certificate["worst"] == {"statement": "No version of a text moves its probabilities."}
+    assert certificate["worst"]["statement"] == "No version of a text moves its probabilities."
+    assert certificate["worst"]["as_they_stand"]["moves_by"] > 0
 
 
 def test_the_report_says_so(alike):
@@ -256,3 +257,29 @@ def test_no_error_repeats_a_text():
     assert "secret" not in str(error.value)
     with pytest.raises(TableError, match=r"it holds 1: name another target"):
         text_task(long.assign(y="same"), "t", "y")
+
+
+def test_a_threshold_of_ones_own_and_no_certificate():
+    task = text_task(FRAME, "comment", "toxic")
+    options = {"rho": 1.0, "hidden": (5,), "steps": 20, "k": 3, "threshold": 0.9, "certificate": False}
+    found = train_texts(task, embed, TokenSwap(TOKENS), lambda _: None, **options)
+    assert found.model.threshold_ == found.plain.threshold_ == found.findings["threshold"] == 0.9
+    for name, model in (("plain", found.plain), ("fair", found.model)):
+        flagged = model.predict_proba(task.held_out)[:, 1] >= 0.9
+        rate = flagged[task.y_held_out == 0].mean()
+        assert found.findings["models"][name]["false_positive_rate"] == pytest.approx(rate)
+    assert found.findings["certificate"]["refused"] == "none was asked for"
+    several = FRAME.assign(toxic=np.arange(400) % 3)
+    with pytest.raises(TableError, match=r"threshold of 0\.9 needs two classes, the target has 3"):
+        train_texts(text_task(several, "comment", "toxic"), embed, TokenSwap(TOKENS), print, **options)
+
+
+def test_both_models_are_compared_at_the_false_positive_rate_of_the_plain_one(run):
+    task, found, _ = run
+    one = found.findings["at_one_fpr"]
+    assert one["fpr"] == found.findings["models"]["plain"]["false_positive_rate"]
+    for name, model in (("plain", found.plain), ("fair", found.model)):
+        score = model.predict_proba(task.held_out)[:, 1]
+        flagged = score >= one["thresholds"][name]
+        assert flagged[task.y_held_out == 0].mean() <= one["fpr"]
+        assert one["missed"][name] == pytest.approx((~flagged)[task.y_held_out == 1].mean())
