@@ -28,7 +28,7 @@ from evenhand.counterfactuals.places import part_of_a_place
 from evenhand.counterfactuals.possessives import owned_follows
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
 from evenhand.counterfactuals.short_names import called_too
-from evenhand.counterfactuals.texts import as_texts, cleaned, foreign, like_case, with_article
+from evenhand.counterfactuals.texts import around, as_texts, check_passage, cleaned, foreign, like_case, with_article
 from evenhand.counterfactuals.titles import TITLES, left_title
 from evenhand.counterfactuals.unlisted import unlisted_subject
 from evenhand.variations import Variations
@@ -67,6 +67,9 @@ class GenderSwap:
         genders, a name that may be the subject's and cannot be swapped, a noun of which nothing says whose it is. False
         swaps what can be swapped in them, too, often half of a person.
 
+    passage: None, or a number of words: of a longer text only so many around the first word that is swapped are taken,
+        in both versions; for encoders that read the beginning of a text only.
+
     everywhere: swap every word and every name of the lists wherever it stands, as the paper does.
 
     `preview(texts)` shows what is swapped and what is left, and why.
@@ -90,12 +93,14 @@ class GenderSwap:
         nouns: bool = False,
         names: tuple[Sequence[str], Sequence[str]] | None = None,
         sure: bool = True,
+        passage: int | None = None,
         everywhere: bool = False,
         random_state: int = 0,
     ) -> None:
         self.nouns, self.everywhere, self.sure = nouns, everywhere, sure
         self.names = names
-        self.random_state = random_state
+        check_passage(passage)
+        self.passage, self.random_state = passage, random_state
         self._nouns = gendered_nouns() if nouns else {}
         self._swap = _HONOURS | _SEXES | _PRONOUNS | TITLES | self._nouns
         self._others = {} if names is None else other_names(*names)
@@ -116,9 +121,14 @@ class GenderSwap:
         values: list[tuple[str, str]] = []
         rows: list[int] = []
         for row, text in enumerate(as_texts(texts)):
-            swapped = self.swap(text)
-            if swapped is not None:
-                values.append((text, swapped))
+            clean = cleaned(text)
+            sites = [site for site in self.sites(clean) if not site.left]
+            if sites:
+                start, end = 0, len(clean)
+                if self.passage is not None:
+                    start, end = around(clean, sites[0].start, self.passage)
+                whole = (start, end) == (0, len(clean))
+                values.append((text if whole else clean[start:end], self._joined(clean, text, sites, start, end)))
                 rows.append(row)
         table = np.empty((len(values), 2), dtype=object)
         for i, pair in enumerate(values):
@@ -129,15 +139,18 @@ class GenderSwap:
         """The text with the other gender, or None if it says none."""
         clean = cleaned(text)
         sites = [site for site in self.sites(clean) if not site.left]
-        if not sites:
-            return None
+        return self._joined(clean, text, sites, 0, len(clean)) if sites else None
+
+    def _joined(self, clean: str, text: str, sites: list[Site], start: int, stop: int) -> str:
+        """The passage clean[start:stop] with the other gender at its sites."""
         pieces: list[str] = []
-        end = 0
+        end = start
         for site in sites:
-            written = self._written(clean, text, site)
-            pieces += [with_article(clean[end : site.start], written), written]
-            end = site.end
-        return "".join([*pieces, clean[end:]])
+            if start <= site.start and site.end <= stop:
+                written = self._written(clean, text, site)
+                pieces += [with_article(clean[end : site.start], written), written]
+                end = site.end
+        return "".join([*pieces, clean[end:stop]])
 
     def alike(self, texts: Iterable[str]) -> Variations:
         """The texts that say a gender in two forms, as it is and as the other one, the same two for both versions.

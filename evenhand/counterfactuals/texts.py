@@ -100,6 +100,26 @@ def changed_words(text: str, version: str) -> str:
     return " ".join(dict.fromkeys(word.strip(".,;:!?()\"'“”’") for word in version.split() if word not in ours))
 
 
+def around(text: str, at: int, words: int) -> tuple[int, int]:
+    """Where the passage of so many words around a place begins and ends; the whole text if it has no more.
+
+    >>> text = "one two three four five"
+    >>> text[slice(*around(text, 8, 3))]
+    'two three four'
+    """
+    spans = [match.span() for match in re.finditer(r"\S+", text)]
+    if len(spans) <= words:
+        return 0, len(text)
+    place = sum(1 for start, _ in spans if start <= at) - 1
+    first = min(max(0, place - words // 2), len(spans) - words)
+    return spans[first][0], spans[first + words - 1][1]
+
+
+def check_passage(passage: Any) -> None:
+    if passage is not None and (not isinstance(passage, int) or passage < 3):
+        raise ValueError(f"passage must be at least 3 words, or None for whole texts; got {passage!r}")
+
+
 def any_of(words: Sequence[str]) -> str:
     """A pattern with a group for each of the words, whole words only, any white space or a hyphen between their parts.
 

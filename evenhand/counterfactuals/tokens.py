@@ -13,7 +13,16 @@ from evenhand.counterfactuals.context import VAGUE, left_because
 from evenhand.counterfactuals.identities import capitalised, forms_of, known
 from evenhand.counterfactuals.people import DETERMINERS, described, names_people
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
-from evenhand.counterfactuals.texts import any_of, as_texts, cleaned, like_case, with_article, words_of
+from evenhand.counterfactuals.texts import (
+    any_of,
+    around,
+    as_texts,
+    check_passage,
+    cleaned,
+    like_case,
+    with_article,
+    words_of,
+)
 from evenhand.variations import Variations
 
 __all__ = ["TokenSwap"]
@@ -100,8 +109,7 @@ class TokenSwap:
         self.tokens = _checked([token for some in self.categories.values() for token in some])
         self.plurals, self.everywhere, self.insults, self.neutral = plurals, everywhere, insults, neutral
         self.passage, self.sample, self.random_state = passage, sample, random_state
-        if passage is not None and passage < 3:
-            raise ValueError(f"passage must be at least 3 words, or None for whole texts; got {passage!r}")
+        check_passage(passage)
         others = max(map(len, self.categories.values())) - 1
         if sample is not None and not 1 <= sample <= others:
             raise ValueError(
@@ -234,7 +242,7 @@ class TokenSwap:
         if not sites:
             return []
         if self.passage is not None:
-            start, end = _around(clean, sites[0], self.passage)
+            start, end = around(clean, sites[0].start, self.passage)
             if (start, end) != (0, len(clean)):
                 text = clean = clean[start:end]
                 sites = [site for site in self.sites(clean) if not site.left] or []
@@ -333,16 +341,6 @@ def _owns(text: str, site: Site) -> bool:
     """An apostrophe follows, and it does not close a quotation: muslims' rights, not 'Muslims'."""
     quoted = text[max(0, site.start - 1) : site.start] in tuple("'‘’")
     return not quoted and re.match(r"['’](?!\w)", text[site.end :]) is not None
-
-
-def _around(text: str, site: Site, words: int) -> tuple[int, int]:
-    """Where the passage of so many words around the site begins and ends; the whole text if it has no more."""
-    spans = [match.span() for match in re.finditer(r"\S+", text)]
-    if len(spans) <= words:
-        return 0, len(text)
-    at = sum(1 for start, _ in spans if start <= site.start) - 1
-    first = min(max(0, at - words // 2), len(spans) - words)
-    return spans[first][0], spans[first + words - 1][1]
 
 
 def _form_here(text: str, start: int, end: int, counted: bool) -> str:

@@ -193,6 +193,7 @@ def describe_swaps(swaps: Any) -> dict[str, Any] | None:
             "nouns": swaps.nouns,
             "names": names,
             "sure": swaps.sure,
+            "passage": swaps.passage,
             "everywhere": swaps.everywhere,
             "random_state": swaps.random_state,
         }

@@ -301,3 +301,18 @@ def test_a_short_form_becomes_the_same_other_name():
     first = swapped.split()[0]
     assert first in {"Ada", "Beth", "Cora", "Dora", "Edna"}
     assert swapped == text.replace("Thomas", first).replace("Tom", first).replace("He", "She")
+
+
+def test_a_passage_holds_the_first_word_that_is_swapped_in_both_versions():
+    text = (
+        "It was a long day in the north of the land. " * 20 + "Then she took her book and left. " + "It rained. " * 40
+    )
+    swap = GenderSwap(passage=8)
+    original, other = swap([text]).values[0]
+    assert len(original.split()) == len(other.split()) == 8
+    assert original in text
+    assert other == original.replace("she", "he").replace("her", "his")
+    assert swap(["She sings."]).values[0].tolist() == ["She sings.", "He sings."]
+    assert swap.swap(text) == GenderSwap().swap(text)  # of the whole text
+    with pytest.raises(ValueError, match="passage must be at least 3 words"):
+        GenderSwap(passage=2)
