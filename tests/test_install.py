@@ -1,6 +1,7 @@
 """The built wheel and sdist hold what is needed, import fast, and need nothing optional."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -109,6 +110,18 @@ def test_importing_loads_nothing_but_itself(installed):
     assert python(program, installed) == "[]"
 
 
-def test_the_command_says_what_it_needs(installed):
+@pytest.mark.parametrize("how", ["the script", "python -m"])
+def test_the_command_says_what_it_needs(installed, how):
     (scripts,) = installed.glob("*.dist-info/entry_points.txt")
-    assert "evenhand = evenhand.cli:app" in scripts.read_text()
+    module, function = re.search(r"^evenhand = (.+):(.+)$", scripts.read_text(), re.MULTILINE).groups()
+    run = (
+        f"import {module} as m; m.{function}()"
+        if how == "the script"
+        else "runpy.run_module('evenhand', None, '__main__')"
+    )
+    program = f"import sys, runpy; sys.modules['typer'] = None; sys.argv = ['evenhand', '--help']; {run}"
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, cwd=installed, env=environment, capture_output=True, text=True)
+    assert found.returncode == 1
+    assert found.stderr == "the command line needs typer: pip install 'evenhand[cli,report,io]'\n"

@@ -27,6 +27,7 @@ from evenhand.fair_metrics.classifier import AttributeModel
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.files.boxes import read_box, write_box
 from evenhand.files.checks import check_finite, check_lam, check_metric, read_classes
+from evenhand.files.extras import of_the_extra_io
 from evenhand.files.layers import UnknownLayer, built, describe
 from evenhand.files.parameters import read_parameters, write_parameters
 from evenhand.files.preprocessing import read_preprocessing, write_preprocessing
@@ -300,14 +301,16 @@ def _document(path: str | os.PathLike[str], members: dict[str, bytes]) -> dict[s
 
 
 def _dump_tensors(tensors: dict[str, torch.Tensor]) -> bytes:
-    from safetensors.torch import save as dump
+    with of_the_extra_io():
+        from safetensors.torch import save as dump
 
     return bytes(dump({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}))
 
 
 def _load_tensors(path: str | os.PathLike[str], data: bytes) -> dict[str, torch.Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load as parse
+    with of_the_extra_io():
+        from safetensors import SafetensorError
+        from safetensors.torch import load as parse
 
     if len(data) < 8 or int.from_bytes(data[:8], "little") > min(MAX_HEADER, len(data) - 8):
         raise ModelFileError(

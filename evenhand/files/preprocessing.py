@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from evenhand.files.extras import of_the_extra_io
+
 # module prefix -> classes that may be built by their state
 CLASSES: dict[str, frozenset[str]] = {
     "sklearn.pipeline": frozenset({"Pipeline", "FeatureUnion"}),
@@ -51,10 +53,11 @@ class NotAllowed(ValueError):
 
 def write_preprocessing(pipeline: Pipeline | None) -> bytes:
     """The fitted steps before the estimator; steps that the allow-list does not know are refused by name."""
-    from skops.io import dumps
-
     if pipeline is None:
         return b""
+    with of_the_extra_io():
+        from skops.io import dumps
+
     data = settled(bytes(dumps(pipeline)))
     try:
         check(data)
@@ -68,12 +71,13 @@ def write_preprocessing(pipeline: Pipeline | None) -> bytes:
 
 def read_preprocessing(data: bytes) -> Pipeline | None:
     """The steps again. The whole description is checked against the allow-list before the first object is made."""
-    from skops.io import get_untrusted_types, loads
-    from skops.io.exceptions import UntrustedTypesFoundException
-
     if not data:
         return None
     check(data)
+    with of_the_extra_io():
+        from skops.io import get_untrusted_types, loads
+        from skops.io.exceptions import UntrustedTypesFoundException
+
     allowed = {"numpy.dtype", "builtins.object", *(f"numpy.{name}" for name in NUMPY_SCALARS)}
     allowed |= {"sklearn.compose._column_transformer._RemainderColsList"}
     try:
