@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import nn
 
 from evenhand.integrations.memory import kept, restore
-from evenhand.regularizer import FairRegularizer
+from evenhand.regularizer import FairRegularizer, not_negative
+from evenhand.search.mode import eval_mode
 
 try:
     from transformers import Trainer, TrainerCallback
@@ -27,36 +29,57 @@ class FairTrainer(Trainer):  # type: ignore[misc]
     """A Trainer that minimises its loss + rho * R(h).
 
     ``fair`` looks at the model through the batch's inputs without the labels: say with ``at=`` or ``vary=`` what of
-    them moves. lam is kept in every checkpoint and continued from it. Evaluations give the plain loss.
+    them moves. lam is kept in every checkpoint and continued from it. Evaluations give the plain loss. However many
+    batches are accumulated for a step, rho weighs the same against the loss: of a model whose loss the Trainer adds up
+    over them, where it means to average, R(h) is added up as well.
     """
 
     def __init__(self, *args: Any, fair: FairRegularizer, rho: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not rho >= 0:
-            raise ValueError(f"rho must be zero or positive, got {rho}; it weighs fairness against the loss")
-        self.fair, self.rho = fair, float(rho)
+        rho = not_negative("rho", rho, "by which fairness is weighed against the loss")
+        self.fair, self.rho = fair, rho
+        self._divides: bool | None = None  # whether the loss is divided by num_items_in_batch, once that was seen
         self.add_callback(KeepLam(fair))
 
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         features = {name: value for name, value in inputs.items() if name not in self.label_names}
+        fairly = model.training and self.rho > 0
+        share = self._share(model, inputs, num_items_in_batch) if fairly else 1.0
         loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
-        if model.training and self.rho > 0:
+        if fairly:
             with self.accelerator.autocast():
                 fairness = self.fair.train().to(loss.device)(model, features)
-            loss = loss + self.rho * fairness / self._left_to_us(num_items_in_batch)
+            loss = loss + self.rho * share * fairness
         return (loss, outputs) if return_outputs else loss
 
-    def _left_to_us(self, num_items_in_batch: Any) -> int:
-        """By how much a mean over the batch must be divided here: by the number of accumulated batches, where the
-        Trainer takes the loss for one that was divided by the items of all of them."""
-        scaled = getattr(self, "loss_is_scaled_for_ga", None)
-        if scaled is None:
-            scaled = (self.model_accepts_loss_kwargs and num_items_in_batch is not None) or (
-                self.compute_loss_func is not None
-            )
-        return int(getattr(self, "current_gradient_accumulation_steps", 1)) if scaled else 1
+    def _share(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any) -> float:
+        """How much of R(h) of a batch belongs to its loss: all of it where the loss is a mean over the batch, and of a
+        loss that is divided by the items of all accumulated batches, as many times less."""
+        batches = int(getattr(self, "current_gradient_accumulation_steps", self.args.gradient_accumulation_steps))
+        if batches == 1:
+            return 1.0
+        if num_items_in_batch is None:
+            divided = getattr(self, "loss_is_scaled_for_ga", None) is True  # somebody says so
+        else:
+            divided = self._is_divided(model, inputs, num_items_in_batch)
+        return 1.0 / batches if divided else 1.0
+
+    def _is_divided(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any) -> bool:
+        """Whether the loss is less when it is told of more items, asked once: many models take the number, as their
+        signature says, and give the mean over the batch all the same."""
+        if self._divides is None:
+            plain: Any = super().compute_loss
+            with torch.no_grad(), eval_mode(model):
+                loss, of_more = (
+                    plain(model, dict(inputs), False, items).mean().abs().item()
+                    for items in (num_items_in_batch, 2 * num_items_in_batch)
+                )
+            if not loss > 0:  # nothing to see: no labels in this batch
+                return True
+            self._divides = of_more < 0.75 * loss
+        return self._divides
 
 
 class KeepLam(TrainerCallback):  # type: ignore[misc]

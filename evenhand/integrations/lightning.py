@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from evenhand.integrations.memory import kept, restore
-from evenhand.regularizer import FairRegularizer
+from evenhand.regularizer import FairRegularizer, not_negative
 
 try:
     from lightning.pytorch import Callback
@@ -52,9 +52,8 @@ class FairCallback(Callback):
         model: Callable[[Any], Any] = lambda module: module,
     ) -> None:
         super().__init__()
-        if not rho >= 0:
-            raise ValueError(f"rho must be zero or positive, got {rho}; it weighs fairness against the loss")
-        self.fair, self.rho, self.inputs, self.model = fair, float(rho), inputs, model
+        rho = not_negative("rho", rho, "by which fairness is weighed against the loss")
+        self.fair, self.rho, self.inputs, self.model = fair, rho, inputs, model
         self.batch: Any = None
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from evenhand.regularizer import FairRegularizer
+from evenhand.regularizer import FairRegularizer, not_negative
 
 try:
     from skorch.utils import to_tensor
@@ -40,10 +40,11 @@ class FairMixin:
 
     def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
         loss: Tensor = super().get_loss(y_pred, y_true, X=X, training=training)  # type: ignore[misc]
-        if not training or self.rho == 0:
+        if not training:
             return loss
-        if not self.rho >= 0:
-            raise ValueError(f"rho must be zero or positive, got {self.rho}; it weighs fairness against the loss")
+        rho = not_negative("rho", self.rho, "by which fairness is weighed against the loss")
+        if rho == 0:
+            return loss
         x = to_tensor(X, device=self.device)  # type: ignore[attr-defined]
         fairness: Tensor = self.fair_.train().to(loss.device)(self.module_, x)  # type: ignore[attr-defined]
-        return loss + self.rho * fairness
+        return loss + rho * fairness

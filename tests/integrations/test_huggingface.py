@@ -58,7 +58,7 @@ def people(n=16):
     return [{"x": torch.tensor(r, dtype=torch.float32), "labels": torch.tensor(label)} for r, label in zip(X, y)]
 
 
-def trained(folder, model, fair, resume=None, rho=5.0, **options):
+def trained(folder, model, fair, resume=None, rho=5.0, data=None, **options):
     from transformers import TrainingArguments
 
     from evenhand.integrations.huggingface import FairTrainer
@@ -68,7 +68,8 @@ def trained(folder, model, fair, resume=None, rho=5.0, **options):
         "lr_scheduler_type": "constant", "max_grad_norm": 0.0, "save_strategy": "no", "logging_strategy": "no",
         "disable_tqdm": True, "use_cpu": True, "seed": 0,
     } | options  # fmt: skip
-    trainer = FairTrainer(model, TrainingArguments(str(folder), **settings), train_dataset=people(), fair=fair, rho=rho)
+    arguments = TrainingArguments(str(folder), **settings)
+    trainer = FairTrainer(model, arguments, train_dataset=data or people(), fair=fair, rho=rho)
     trainer.train(resume_from_checkpoint=resume)
     return torch.cat([p.detach().ravel() for p in model.parameters()])
 
@@ -149,6 +150,53 @@ def test_a_transformer_whose_embeddings_move(tmp_path):
     assert result.found.x_worst.shape == (8, 8)
 
 
-def test_rho_below_zero_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="rho must be zero or positive"):
-        trained(tmp_path, made(), regularizer(), rho=-1.0)
+@pytest.mark.parametrize("rho", [-1.0, "5"])
+def test_rho_below_zero_is_refused(rho, tmp_path):
+    with pytest.raises(ValueError, match=f"rho must be zero or positive, got {rho!r}"):
+        trained(tmp_path, made(), regularizer(), rho=rho)
+
+
+class Deaf(Net):
+    """Takes the number of items, as its signature says, and gives the mean over the batch all the same."""
+
+    accepts_loss_kwargs = True
+
+    def forward(self, x, labels=None, **kwargs):
+        return super().forward(x, labels)
+
+
+def bert():
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=2,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    return BertForSequenceClassification(config)
+
+
+@pytest.mark.parametrize("kind", [Net, Scaled, Deaf, bert])
+def test_rho_weighs_the_same_however_many_batches_are_accumulated(kind, tmp_path):
+    """One step over the same 16 people, as one batch and as four: the loss and R(h) have the same shares in it, whether
+    the Trainer averages the model's loss over the four or, as for a BERT, adds it up."""
+    tokens = torch.randint(20, (16, 6), generator=torch.Generator().manual_seed(0))
+    data = [{"input_ids": t, "attention_mask": torch.ones(6, dtype=torch.long), "labels": t[0] % 2} for t in tokens]
+    steps = {}
+    for rho in (0.0, 50.0):
+        for batch, accumulate in ((16, 1), (4, 4)):
+            torch.manual_seed(0)
+            model = kind()
+            for module in model.modules():
+                module.p = 0.0 if isinstance(module, nn.Dropout) else getattr(module, "p", None)
+            at = {"at": "bert.pooler"} if kind is bert else {}
+            metric = FairMetric(torch.eye(8 if at else 2)[:, :1])
+            fair = FairRegularizer(metric, eps=0.5, search=shift, lam_rule=gradient_rule(0.1), **at)
+            before = torch.cat([p.detach().ravel().clone() for p in model.parameters()])
+            options = {"max_steps": 1, "per_device_train_batch_size": batch, "learning_rate": 1.0}
+            more = {"gradient_accumulation_steps": accumulate, "data": data if at else None}
+            steps[rho, accumulate] = trained(tmp_path, model, fair, rho=rho, **options, **more) - before
+    added_up = 4.0 if kind in (Deaf, bert) else 1.0  # by the Trainer itself
+    for rho in (0.0, 50.0):
+        torch.testing.assert_close(steps[rho, 4], added_up * steps[rho, 1], rtol=1e-3, atol=1e-5)
+    fairness = steps[50.0, 1] - steps[0.0, 1]
+    assert fairness.norm() > 0.1 * steps[0.0, 1].norm()

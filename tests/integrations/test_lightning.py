@@ -106,3 +106,5 @@ def test_batches_that_are_no_pairs_and_modules_that_optimise_by_hand_are_told():
         FairCallback(regularizer(), 1.0).on_fit_start(None, module)
     with pytest.raises(ValueError, match="rho must be zero or positive"):
         FairCallback(regularizer(), -1.0)
+    with pytest.raises(ValueError, match="rho must be zero or positive, got '5'"):
+        FairCallback(regularizer(), "5")

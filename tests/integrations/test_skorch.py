@@ -48,3 +48,5 @@ def test_rho_is_a_parameter_like_others():
     X, y = synthetic(64, seed=0)
     with pytest.raises(ValueError, match="rho must be zero or positive"):
         classifier.set_params(rho=-1.0).fit(X.astype(np.float32), y)
+    with pytest.raises(ValueError, match="rho must be zero or positive, got '3'"):
+        classifier.set_params(rho="3").fit(X.astype(np.float32), y)
