@@ -22,9 +22,11 @@ from evenhand.dual.order import Trend, seed_of, shuffled
 from evenhand.dual.pool import Pool
 from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric, free_share
+from evenhand.frames import plain_table
 from evenhand.headline import STRANGERS_PART, Bracketed, Headline, percent, statement_table
 from evenhand.judged import Judged
 from evenhand.output_distances import Described, OutputDistance, mean_squared_logits, squared_error
+from evenhand.regularizer import number
 from evenhand.search.attack import EFFORT
 from evenhand.search.candidates import CandidateSearch
 from evenhand.search.geometry import Geometry
@@ -157,9 +159,11 @@ def audit(
 
     model: an estimator, a Pipeline that ends in one, an nn.Module or any function of x (n, d). With gradients where the
     model has them, by candidates otherwise. x: a frame, an array, or an iterable of such parts for data that do not fit
-    in memory. bounds: (low, high) or a Box, in the units that the model sees; estimators of ours bring their own, and
-    their fair_metric. A few rows drawn at random (of a stream: in its first part) choose where to search, so they take
-    no part in the confidence bound ``lower``; the order of a table does not matter, that of a stream must be random.
+    in memory; images or sequences, (n, C, H, W) or (n, T, K), for a model that takes them, with metric and bounds of
+    flattened ones. bounds: (low, high) or a Box, in the units that the model sees; estimators of ours bring their own,
+    and their fair_metric. A few rows drawn at random (of a stream: in its first part) choose where to search, so they
+    take no part in the confidence bound ``lower``; the order of a table does not matter, that of a stream must be
+    random.
     search: ``CandidateSearch(variations)`` tries all versions of each person and nothing else, so that r_low is exact,
     for any model; bounds are not needed then, nor is a metric if versions are the same individual. effort: how hard to
     look otherwise, more starts and more steps; a hundred times as much finds a few percent more, and of many thousand
@@ -169,17 +173,18 @@ def audit(
     yes; 0 for classifiers. per_person=False keeps nothing for each person, so that memory does not grow with their
     number; r_low may then be lower by about one part in ten thousand. device: where a module runs, in float64.
     """
-    check_statement(eps, confidence)
+    eps, confidence = statement_of(eps, confidence)
     if isinstance(x, Variations):
         raise TypeError(
             "x holds versions of people, whose worst case is exact: certify(model, versions, eps=0.0) bounds it; an "
             "audit takes the people themselves, and with search=CandidateSearch(versions) tries their versions only"
         )
-    judged = Judged.of(model, device)
+    x = plain_table(x, "x")
     parts, tuners, whole = parts_of(x, chunk), _tuners(x), hasattr(x, "shape") or isinstance(x, list)
     first = next(parts, None)
     if first is None or len(first) == 0:
         raise ValueError("x is empty; an audit needs at least one individual")
+    judged = Judged.of(model, device, shape_of(first))
     head = judged.encode(first)
     if not len(tuners):
         tuners = shuffled(len(head), seed_of(head))[: min(TUNING_ROWS, max(1, len(head) // 4))]
@@ -261,6 +266,15 @@ def audit(
         rows=pairs["numbers"],
         _worst=pairs,
     )
+
+
+def statement_of(eps: Any, confidence: Any) -> tuple[float, float]:
+    """eps and the confidence as the numbers of a statement that makes sense."""
+    for name, value in (("eps", eps), ("confidence", confidence)):
+        if np.isnan(number(value)):
+            raise ValueError(f"{name} must be a number, such as 0.1; got {value!r} of type {type(value).__name__}")
+    check_statement(number(eps), number(confidence))
+    return number(eps), number(confidence)
 
 
 def _attack(judged: Judged, head: Tensor, fair_metric: FairMetric | None, bounds: Any, distance: Described) -> Attack:
@@ -363,6 +377,12 @@ def _refuse_sorted(trend: Trend | None, x: Tensor) -> None:
         )
 
 
+def shape_of(people: Any) -> tuple[int, ...]:
+    """The shape of each of them, (d,) of rows."""
+    shape = np.shape(people) if isinstance(people, list) else getattr(people, "shape", ())
+    return tuple(int(size) for size in shape[1:])
+
+
 def take(x: Any, rows: NDArray[np.intp]) -> Any:
     """These rows of a frame, an array, a tensor or a list."""
     if hasattr(x, "iloc"):
@@ -390,7 +410,7 @@ def parts_of(x: Any, chunk: int) -> Iterator[Any]:
         for start in range(0, whole.shape[0], chunk):
             yield whole.iloc[start : start + chunk] if hasattr(whole, "iloc") else whole[start : start + chunk]
     else:
-        yield from x
+        yield from (plain_table(part, "a part of x") for part in x)
 
 
 def _differs(original: pd.Series, worst: pd.Series) -> NDArray[np.bool_]:

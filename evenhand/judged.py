@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,10 +47,22 @@ class Judged:
     ensemble: TreeEnsemble | None = None  # its trees, where its outputs are the sum of trees that can be read
     jumps: list[NDArray[np.float64]] | None = None  # of any model of trees: where its outputs may jump, by column
     is_regressor: bool = False  # its outputs are numbers, not the logits of classes
+    shape: tuple[int, ...] = ()  # of what a model takes that takes no rows, such as images: (C, H, W)
 
     @classmethod
-    def of(cls, model: Any, device: str | torch.device = "cpu") -> Judged:
-        """device: where a module runs; what is computed about its outputs stays on the CPU."""
+    def of(cls, model: Any, device: str | torch.device = "cpu", shape: tuple[int, ...] = ()) -> Judged:
+        """device: where a module runs; what is computed about its outputs stays on the CPU. shape: of one person where
+        that is more than a row, as an image is; the outputs are a function of flat rows all the same."""
+        judged = cls._of_rows(model, device)
+        if len(shape) < 2 or judged.preprocessing is not None:
+            return judged
+        whole = None if judged.module is None else nn.Sequential(nn.Unflatten(1, shape), judged.module)
+        return replace(
+            judged, outputs=lambda x: judged.outputs(x.reshape(len(x), *shape)), module=whole, shape=tuple(shape)
+        )
+
+    @classmethod
+    def _of_rows(cls, model: Any, device: str | torch.device) -> Judged:
         model, preprocessing = getattr(model, "best_estimator_", model), None  # a search stands for what it chose
         if isinstance(model, Pipeline):
             preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
@@ -62,10 +74,11 @@ class Judged:
             classes = None  # as CatBoost's regressors say it
         module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
         if isinstance(module, nn.Module):
+            _check_device(device)
             wide = _logits_of(copy.deepcopy(module)).to(device=device, dtype=torch.float64).eval()
             for parameter in wide.parameters():
                 parameter.requires_grad_(False)
-            outputs = lambda x: _columns(wide(x.to(device, copy=True)).to("cpu"))  # noqa: E731  # which it may overwrite
+            outputs = lambda x: _rows_of(wide(x.to(device, copy=True)), len(x))  # noqa: E731  # which it may overwrite
             known, numbers = classes is not None, isinstance(model, RegressorMixin)
             return cls(outputs, wide, classes, metric, bounds, preprocessing, False, known, is_regressor=numbers)
         ensemble = _trees(model)
@@ -146,8 +159,11 @@ class Judged:
             encoded = values.to(dtype=torch.float64)
         else:
             encoded = torch.from_numpy(np.array(values, dtype=np.float64))
+        if self.shape and encoded.shape[1:] == self.shape:
+            encoded = encoded.flatten(1)
         if encoded.ndim != 2:
-            raise ValueError(f"x must be (individuals, features); got shape {tuple(encoded.shape)}")
+            few = "a single person is x.reshape(1, -1)" if encoded.ndim < 2 else "flatten them, x.reshape(len(x), -1)"
+            raise ValueError(f"x must be (individuals, features); got shape {tuple(encoded.shape)}; {few}")
         if not bool(torch.isfinite(encoded).all()):
             bad = int((~torch.isfinite(encoded)).any(1).sum())
             raise ValueError(f"{bad} of {len(encoded)} rows hold NaN or infinity; impute or drop them first")
@@ -238,13 +254,40 @@ def _black_box(model: Any) -> tuple[Callable[[Tensor], Tensor], bool]:
         )
 
     def outputs(x: Tensor) -> Tensor:
-        h = _called(call, x.detach())
-        h = h.detach() if isinstance(h, Tensor) else torch.from_numpy(_numbers(h))
-        if h.shape[0] != x.shape[0]:
-            raise ValueError(f"the model gave {tuple(h.shape)} for {x.shape[0]} rows; it must give one output a row")
-        return _columns(h.to(device="cpu", dtype=torch.float64))
+        h = _logits_in(_called(call, x.detach()))
+        return _rows_of(h.detach() if isinstance(h, Tensor) else torch.from_numpy(_numbers(h)), len(x))
 
     return outputs, False
+
+
+def _check_device(device: str | torch.device) -> None:
+    """Not every device is here, and not every one has float64."""
+    try:
+        torch.empty(1, dtype=torch.float64, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ValueError(
+            f"device={str(device)!r} cannot be used here, in float64 ({reason}); leave it out, 'cpu' always can"
+        ) from error
+
+
+def _logits_in(out: Any) -> Any:
+    """What a model returned, or the logits in it, as models of transformers give them."""
+    return out["logits"] if isinstance(out, Mapping) and "logits" in out else getattr(out, "logits", out)
+
+
+def _rows_of(out: Any, n: int) -> Tensor:
+    """The outputs of n people, (n, K), from whatever a network returned."""
+    h = _logits_in(out)
+    if not isinstance(h, Tensor):
+        raise TypeError(
+            f"the model must return a tensor, one row for each person, or something with logits; got a "
+            f"{type(h).__name__}. Put it into a module whose forward returns the tensor that counts, such as "
+            "self.model(x)[0]"
+        )
+    if h.ndim == 0 or len(h) != n:
+        raise ValueError(f"the model gave {tuple(h.shape)} for {n} rows; it must give one output a row")
+    return _columns(h.to(device="cpu", dtype=torch.float64))
 
 
 def _called(call: Callable[[Tensor], Any], x: Tensor) -> Any:

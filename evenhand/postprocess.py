@@ -20,6 +20,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import numbers
+from evenhand.regularizer import not_negative
 
 __all__ = ["Smoothed", "glif", "glif_new", "glif_objective", "laplacian", "similarity_graph"]
 
@@ -72,8 +73,7 @@ def glif(
     y = numbers(outputs, "outputs")
     if y.ndim not in (1, 2) or len(y) == 0 or not np.isfinite(y).all():
         raise ValueError(f"outputs must be finite numbers (n,) or (n, K); got shape {y.shape}")
-    if not lam >= 0:
-        raise ValueError(f"lam must be zero or positive, got {lam}")
+    lam = not_negative("lam", lam, "by which fairness is weighed against staying close to the model")
     if graph is None:
         if X is None or fair_metric is None:
             raise ValueError("say who is similar: X and fair_metric, or graph=W")
@@ -117,8 +117,7 @@ def glif_new(
         raise ValueError(
             f"outputs and smoothed must be finite numbers of one kind, (n,) or (n, K); got {y.shape} and {f.shape}"
         )
-    if not lam >= 0:
-        raise ValueError(f"lam must be zero or positive, got {lam}")
+    lam = not_negative("lam", lam, "by which fairness is weighed against staying close to the model")
     if neighbours is None and tau is None:
         raise ValueError("give neighbours=, or tau= for all pairs closer than a threshold")
     points, known = _fair_coordinates(X, fair_metric), _fair_coordinates(X_smoothed, fair_metric)

@@ -429,3 +429,35 @@ def test_people_whose_lam_was_misjudged_are_searched_again(monkeypatch):
     assert again.r_low >= 0.97 * planned
     assert once.r_low < 0.999 * again.r_low
     assert once.lower == again.lower  # about the sample only
+
+
+def test_arrow_tables_are_audited_as_the_frames_they_are():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    model, frame = pipeline_and_people()
+    frame, bounds = frame.reset_index(drop=True), (-9.0, 9.0)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    metric = FairMetric(torch.eye(5)[:, 4:])
+    wanted = audit(model, frame, metric, 0.1, bounds)
+    found = audit(model, table, metric, 0.1, bounds)
+    in_parts = audit(model, iter([table]), metric, 0.1, bounds)
+    assert found.r_low == wanted.r_low == pytest.approx(in_parts.r_low, rel=0.1)
+    pd.testing.assert_frame_equal(found.pairs(3), wanted.pairs(3))
+
+
+@pytest.mark.parametrize("change", [{"eps": "0.01"}, {"eps": None}, {"confidence": "0.95"}])
+def test_what_is_no_number_is_named(change):
+    (name,) = change
+    with pytest.raises(ValueError, match=f"{name} must be a number, .* of type (str|NoneType)"):
+        audit(linear_model(), people(20), METRIC, bounds=(-9.0, 9.0), **{"eps": 0.1, **change})
+
+
+def test_images_are_audited_as_their_flat_rows_are():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
+    images, metric = torch.rand(40, 1, 3, 3), FairMetric(torch.ones(9, 1))
+    wanted = audit(nn.Sequential(nn.Unflatten(1, (1, 3, 3)), net), images.flatten(1), metric, 0.01, (0.0, 1.0))
+    for x in (images, images.numpy(), images.tolist()):
+        found = audit(net, x, metric, 0.01, (0.0, 1.0))
+        assert found.r_low == pytest.approx(wanted.r_low, rel=1e-9)
+        assert found.rows.tolist() == wanted.rows.tolist()
+    assert list(found.pairs(1).columns[-2:]) == list(wanted.pairs(1).columns[-2:])

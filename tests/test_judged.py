@@ -271,3 +271,65 @@ def test_a_model_that_works_in_place_overwrites_nobody():
     torch.testing.assert_close(judged.outputs(x), Judged.of(model).outputs(x))
     assert judged.has_slopes(x)
     assert torch.equal(x, before)
+
+
+class Returns(nn.Module):
+    """A network that returns its logits in some wrapping."""
+
+    def __init__(self, wrap):
+        super().__init__()
+        self.linear, self.wrap = nn.Linear(3, 2), wrap
+
+    def forward(self, x):
+        return self.wrap(self.linear(x))
+
+
+class Output:
+    """As models of transformers return it."""
+
+    def __init__(self, logits):
+        self.logits = logits
+
+
+@pytest.mark.parametrize("wrap", [lambda h: {"logits": h}, Output])
+def test_the_logits_are_taken_from_what_holds_them(wrap):
+    model, x = Returns(wrap), torch.rand(7, 3).double()
+    judged = Judged.of(model)
+    torch.testing.assert_close(judged.outputs(x), model.double().linear(x).detach())
+    assert judged.has_slopes(x)
+    by_function = Judged.of(lambda x: wrap(model.linear(x)))
+    torch.testing.assert_close(by_function.outputs(x), judged.outputs(x))
+
+
+@pytest.mark.parametrize(
+    ("wrap", "error", "says"),
+    [
+        (lambda h: (h, h), TypeError, "must return a tensor, .*; got a tuple"),
+        (lambda h: {"scores": h}, TypeError, "got a dict"),
+        (lambda h: h.sum(), ValueError, r"gave \(\) for 7 rows"),
+        (lambda h: h[:3], ValueError, r"gave \(3, 2\) for 7 rows"),
+    ],
+)
+def test_what_is_no_output_of_each_person_is_refused(wrap, error, says):
+    with pytest.raises(error, match=says):
+        Judged.of(Returns(wrap)).outputs(torch.rand(7, 3).double())
+
+
+def test_a_device_that_is_not_here_is_one_sentence():
+    for device in ("cuda:99", "nowhere"):
+        with pytest.raises(ValueError, match=rf"device='{device}' cannot be used here, .*'cpu' always can"):
+            Judged.of(nn.Linear(3, 2), device)
+
+
+def test_a_model_of_images_is_a_function_of_flat_rows():
+    net = nn.Sequential(nn.Conv2d(2, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(6, 2))
+    images = torch.rand(5, 2, 2, 3)
+    judged = Judged.of(net, shape=(2, 2, 3))
+    rows = judged.encode(images)
+    assert rows.shape == (5, 12)
+    torch.testing.assert_close(judged.outputs(rows), net.double()(images.double()).detach())
+    torch.testing.assert_close(judged.module(rows), judged.outputs(rows))
+    with pytest.raises(ValueError, match=r"flatten them"):
+        Judged.of(net).encode(images)
+    with pytest.raises(ValueError, match=r"x.reshape\(1, -1\)"):
+        Judged.of(net).encode(images[0, 0, 0])

@@ -131,6 +131,8 @@ def test_new_people_of_other_shapes_are_refused():
         glif_new([1.0], [[0.0], [1.0]], [0.0], [[0.0]], metric)
     with pytest.raises(ValueError, match="lam must be zero or positive"):
         glif_new([1.0], [[0.0]], [0.0], [[0.0]], metric, lam=-1.0)
+    with pytest.raises(ValueError, match="lam must be zero or positive, got '1'"):
+        glif_new([1.0], [[0.0]], [0.0], [[0.0]], metric, lam="1")
     with pytest.raises(ValueError, match="neighbours=, or tau="):
         glif_new([1.0], [[0.0]], [0.0], [[0.0]], metric, neighbours=None)
 
@@ -149,6 +151,7 @@ def test_lam_zero_changes_nothing():
         ({"outputs": [0.0, 1.0], "graph": np.array([[0, 1], [0, 0]])}, "symmetric"),
         ({"outputs": [0.0, 1.0], "graph": -np.ones((2, 2))}, "not negative"),
         ({"outputs": [0.0, 1.0], "graph": np.ones((2, 2)), "lam": -1}, "lam"),
+        ({"outputs": [0.0, 1.0], "graph": np.ones((2, 2)), "lam": "1"}, "lam must be zero or positive, got '1'"),
         ({"outputs": [0.0, 1.0], "graph": np.ones((2, 2)), "method": "fast"}, "method"),
         ({"outputs": [0.0, 1.0], "X": np.zeros((2, 3)), "fair_metric": METRIC, "neighbours": None}, "tau"),
     ],

@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from torch import Tensor
 
-from evenhand.audit import check_inside, parts_of, take
+from evenhand.audit import check_inside, parts_of, shape_of, statement_of, take
 from evenhand.bounds.bound import Bound, Bounding
 from evenhand.bounds.forests import bound_forest
-from evenhand.bounds.layers import CannotCertify, affine_layers, forward
+from evenhand.bounds.layers import CannotCertify, Layer, affine_layers, forward
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.bounds.readout import readout, squared_readout, voting_readout
+from evenhand.bounds.trace import traced_layers
 from evenhand.bounds.trees import bound_trees, suggestions
 from evenhand.certify.certificate import Certificate, Individuals
 from evenhand.certify.finite import certify_variations
@@ -41,11 +42,12 @@ from evenhand.certify.statement import (
     searched,
 )
 from evenhand.domain import Box
-from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
+from evenhand.dual.confidence import UpperBound, betting_upper
 from evenhand.dual.order import seed_of, shuffled
 from evenhand.dual.pool import Pool
 from evenhand.ensembles.read import CannotRead, read_ensemble
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import plain_table
 from evenhand.judged import Judged
 from evenhand.output_distances import OutputDistance
 from evenhand.search.geometry import Geometry
@@ -90,12 +92,14 @@ def certify(
     per_person: bool = True,
     seconds: float | None = None,
     progress: Progress = False,
+    device: str | torch.device = "cpu",
 ) -> Certificate:
     """Bound R(h) from both sides with a confidence.
 
     model: an estimator of ours, a linear model or perceptron of scikit-learn, boosted trees, a Pipeline that ends in
     one, or any nn.Module of affine layers and activations (ReLU and its relatives, GELU, tanh, sigmoid and other smooth
-    ones), residual additions included. x_held_out: people drawn independently, not used for training or tuning.
+    ones), residual additions included. x_held_out: people drawn independently, not used for training or tuning, as rows
+    or as what the module takes, such as images.
     x_tune: other people, on whom the multipliers are chosen; without it a fifth of the held-out rows, drawn at random,
     is used for that and for nothing else. The order of the rows does not matter. bounds: (low, high) or a Box, in
     the units that the model, or the last step of a Pipeline, is given; every held-out row must lie inside.
@@ -112,7 +116,8 @@ def certify(
     probabilities. threshold: the score (second logit minus the first, or the only output) above which the decision is
     yes; 0 for classifiers.
 
-    progress: lines on standard error, or a function that is given them.
+    progress: lines on standard error, or a function that is given them. device: where a module is asked for its
+    outputs, in float64; the bounds themselves are computed on the CPU.
 
     seconds: about how long it may take. Once half of them are over nothing more is tuned, and at the end the statement
     is about the people who were reached by then, the best sound bounds so far; as after Ctrl-C, the first part of the
@@ -122,13 +127,16 @@ def certify(
     Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
     data without labels, their values; distinct_people=True vouches that equal values are different people.
     """
-    check_statement(eps, confidence)
+    eps, confidence = statement_of(eps, confidence)
+    x_held_out, x_tune = plain_table(x_held_out, "x_held_out"), plain_table(x_tune, "x_tune")
+    x_train = plain_table(x_train, "x_train")
     known = [] if distinct_people else [Known(x_tune, "x_tune"), Known(x_train, "x_train")]
     if isinstance(x_held_out, Variations):
         for other in known:
             other.refuse(x_held_out)
+        judged = Judged.of(model, device)
         return certify_variations(
-            model, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max, threshold
+            judged, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max, threshold
         )
     began = time.perf_counter()
     x_tune, x_held_out, held_rows = separate(x_tune, x_held_out)
@@ -144,7 +152,8 @@ def certify(
     alpha = 1 - confidence
     effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
     limit = TimeLimit(seconds)
-    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, limit.half(progress))
+    half = limit.half(progress)
+    prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, half, device)
     statement = Statement(prepared, eps, interval, threshold, per_person, progress)
     statement.progress = limit.whole(progress)  # from here on it may end
     order = shuffled(n, seed_of(x_held_out)) if whole else np.zeros(0, dtype=np.intp)
@@ -183,15 +192,18 @@ def certify_individuals(
     start: Multipliers | None = None,
     rounds: int = 6,
     progress: bool = False,
+    device: str | torch.device = "cpu",
 ) -> Individuals:
     """For each person: bounds on sup d_Y over all x' in the bounds with d_X(x, x') <= eps, and an x' that comes close.
 
     No sampling is involved, so there is no confidence and x may be anybody's; x_tune (default: x itself) only decides
-    how tight the bounds are.
+    how tight the bounds are. device: where a module is asked for its outputs, as for ``certify``.
     """
-    tuning = x if x_tune is None else x_tune
+    eps, _ = statement_of(eps, 0.5)
+    x = plain_table(x, "x")
+    tuning = x if x_tune is None else plain_table(x_tune, "x_tune")
     effort = _Effort(NOMINAL_ROWS, 0.025, tune_rows, tune_steps, rounds, start)
-    prepared = _prepare(model, tuning, fair_metric, eps, bounds, output_distance, effort, progress)
+    prepared = _prepare(model, tuning, fair_metric, eps, bounds, output_distance, effort, progress, device)
     judged, problem, read, attack, bound, _, lams = prepared
     rows = judged.encode(x)
     check_inside(problem.box, rows)
@@ -215,14 +227,14 @@ def _prepare(
     output_distance: OutputDistance | None,
     effort: _Effort,
     progress: Progress,
+    device: str | torch.device,
 ) -> Prepared:
-    check_statement(eps, 0.5)
-    judged = Judged.of(model)
+    judged = Judged.of(model, device, shape_of(x_tune))
     if judged.ensemble is not None or hasattr(model, "evenhand_bound"):
         return _prepare_own(model, judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
     _refuse_unread_trees(model)
     metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
-    layers = affine_layers(judged.module if judged.module is not None else model, metric.d)
+    layers = _layers(model, judged.shape, metric.d)
     box = Box.of(bounds if bounds is not None else judged.bounds, layers[0].weight.shape[1])
     read = readout(distance, layers)
     problem = Problem(read.layers, metric, box)
@@ -256,6 +268,14 @@ def _prepare(
         progress=tell,
     )
     return Prepared(judged, problem, read, attack, bound, x, lams)
+
+
+def _layers(model: Any, shape: tuple[int, ...], d: int) -> list[Layer]:
+    """The layers as plain numbers, on the CPU wherever the model runs."""
+    module = Judged.of(model, shape=shape).module
+    if module is not None and shape:
+        return [layer.detached() for layer in traced_layers(module, d)]
+    return affine_layers(module if module is not None else model, d)
 
 
 def _pooled(d_y: NDArray[Any], d_x: NDArray[Any]) -> Pool:
@@ -320,7 +340,7 @@ def _trained_multipliers(model: Any) -> Multipliers | None:
 
 def _refuse_outside(model: Any, x: Any, bounds: Any) -> None:
     """People outside the bounds are refused at once, not after the bound has been tuned."""
-    judged = Judged.of(model)
+    judged = Judged.of(model, shape=shape_of(x))
     limits = bounds if bounds is not None else judged.bounds
     if limits is not None:
         for rows in _encoded(judged, x):

@@ -25,7 +25,7 @@ from evenhand.variations import Variations
 
 
 def certify_variations(
-    model: Any,
+    judged: Judged,
     held_out: Variations,
     fair_metric: FairMetric | None,
     eps: float,
@@ -42,7 +42,6 @@ def certify_variations(
     be: 1 for probabilities, otherwise ``d_y_max``.
     """
     began = time.perf_counter()
-    judged = Judged.of(model)
     distance = judged.distance(output_distance)
     d_y_max = min(distance.largest, np.inf if d_y_max is None else d_y_max)
     if not np.isfinite(d_y_max):

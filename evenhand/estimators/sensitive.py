@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.fair_metrics.columns import column_names, column_positions
+from evenhand.frames import plain_table
 
 Sensitive = Sequence[str] | Callable[[Any], Any] | None  # columns of X, or a function of X
 MOST_GROUPS = 50
@@ -21,6 +22,8 @@ def group_numbers(sensitive: Any, X: Any, n: int) -> tuple[np.ndarray, tuple[np.
     """
     if callable(sensitive):
         sensitive = sensitive(X)
+    if not isinstance(sensitive, Mapping):
+        sensitive = plain_table(sensitive, "sensitive_features")
     if _names(sensitive, X):
         table = np.asarray(X, dtype=np.float64)
         attributes = {name: _from_columns(table, column_positions(X, [name])) for name in sensitive}

@@ -4,10 +4,12 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
+from torch import nn
 
 from certify.models import (
     BOX,
@@ -30,6 +32,7 @@ from evenhand.certify.certificate import Certificate
 from evenhand.certify.certify import certify, certify_individuals
 from evenhand.certify.statement import searched
 from evenhand.dual.confidence import empirical_bernstein_upper, hoeffding_upper
+from evenhand.fair_metrics.metric import FairMetric
 from evenhand.headline import percent
 from evenhand.output_distances import absolute_probability, centred, squared_error, total_variation
 
@@ -248,3 +251,50 @@ def test_trees_that_cannot_be_read_are_refused_with_the_cure():
     for model in (trees, make_pipeline("passthrough", trees)):
         with pytest.raises(CannotCertify, match=r"HistGradientBoostingClassifier: .* one-hot encode it instead; audit"):
             certify(model, rows[:60], METRIC, EPS, BOX, x_tune=rows[100:])
+
+
+def test_the_model_is_asked_where_it_lives_and_read_on_the_cpu():
+    seen = []
+
+    class Watched(nn.Linear):
+        def forward(self, x):
+            if isinstance(x, torch.Tensor):  # and not a step of its forward that is only followed
+                seen.append(x.device.type)
+            return nn.functional.linear(x, self.weight, self.bias)
+
+    model, x = nn.Sequential(Watched(2, 4), nn.ReLU(), nn.Linear(4, 2)), people(60)
+    here = certify(model, x, METRIC, EPS, BOX, device=torch.device("cpu", 0), **QUICK)
+    assert here.r_high == certify(model, x, METRIC, EPS, BOX, **QUICK).r_high
+    assert set(seen) == {"cpu"}
+    for ask in (certify, certify_individuals):
+        with pytest.raises(RuntimeError):  # it does run there, where nothing has a value
+            ask(model, x, METRIC, EPS, BOX, device="meta", **QUICK)
+        assert seen.pop() == "meta"
+
+
+def test_arrow_tables_are_certified_as_the_frames_they_are():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frames = [pd.DataFrame(people(n, seed), columns=["sex", "pay"]) for n, seed in ((60, 0), (20, 1), (20, 2))]
+    tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in frames]
+
+    def high(held_out, tune, train):
+        return certify(linear_model(), held_out, METRIC, EPS, BOX, tune, x_train=train, **QUICK).r_high
+
+    assert high(*tables) == high(*frames) == pytest.approx(high(iter([tables[0]]), *tables[1:]))
+    with pytest.raises(ValueError, match="60 of 60 held-out rows are also in x_train"):
+        high(*tables[:2], tables[0])
+    found = [certify_individuals(linear_model(), x, METRIC, EPS, BOX, **QUICK) for x in (tables[1], frames[1])]
+    np.testing.assert_array_equal(found[0].upper, found[1].upper)
+
+
+def test_images_are_certified_as_their_flat_rows_are():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.Flatten(), nn.Linear(2, 2))
+    images, metric = torch.rand(60, 1, 2, 2), FairMetric(torch.ones(4, 1))
+    flat = nn.Sequential(nn.Unflatten(1, (1, 2, 2)), model)
+    found = certify(model, images, metric, EPS, (0.0, 1.0), **QUICK)
+    wanted = certify(flat, images.flatten(1), metric, EPS, (0.0, 1.0), **QUICK)
+    assert (found.r_low, found.r_high) == pytest.approx((wanted.r_low, wanted.r_high), rel=1e-9)
+    recurrent = nn.Sequential(nn.Flatten(2), nn.LSTM(4, 2))
+    with pytest.raises(CannotCertify, match="the model holds LSTM"):
+        certify(recurrent, images, metric, EPS, (0.0, 1.0), **QUICK)

@@ -7,7 +7,7 @@ from torch import nn
 
 from certify.models import BOX, EPS, METRIC, NET_BOX, NET_METRIC, QUICK, linear_model, net, net_people, people
 from evenhand.bounds.layers import CannotCertify
-from evenhand.certify.certify import certify
+from evenhand.certify.certify import certify, certify_individuals
 from evenhand.variations import Variations
 
 
@@ -55,9 +55,18 @@ def test_models_that_cannot_be_certified_are_refused_with_the_reason():
 
 
 def test_statements_that_make_no_sense_are_refused():
-    for change, says in (({"eps": -1}, "eps must be"), ({"confidence": 95}, "0.95"), ({"confidence": 1}, "strictly")):
+    for change, says in (
+        ({"eps": -1}, "eps must be"),
+        ({"confidence": 95}, "0.95"),
+        ({"confidence": 1}, "strictly"),
+        ({"eps": "0.01"}, "eps must be a number, .* got '0.01' of type str"),
+        ({"device": "nowhere"}, "device='nowhere' cannot be used here"),
+    ):
         given = {"eps": EPS, **change}
         with pytest.raises(ValueError, match=says):
             certify(linear_model(), people(60), METRIC, bounds=BOX, x_tune=people(20, 1), **given)
         with pytest.raises(ValueError, match=says):
             certify(linear_model(), Variations(np.zeros((9, 2, 2)), np.arange(9)), None, d_y_max=1.0, **given)
+    for change, says in (({"eps": "0.01"}, "eps must be a number"), ({"device": "nowhere"}, "cannot be used here")):
+        with pytest.raises(ValueError, match=says):
+            certify_individuals(linear_model(), people(20), METRIC, bounds=BOX, **{"eps": EPS, **change})

@@ -52,3 +52,13 @@ def test_a_string_is_no_list():
 def test_too_many_groups():
     with pytest.raises(ValueError, match="bin it"):
         group_numbers(np.arange(100), np.zeros((100, 1)), 100)
+
+
+def test_tables_of_other_kinds():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    values = ["m", "f", "f", "m"]
+    for given in (pa.table({"s": values}), pa.array(values), pa.chunked_array([values]), pl.LazyFrame({"s": values})):
+        codes, groups = group_numbers(given, X, 4)
+        assert codes[:, 0].tolist() == [1, 0, 0, 1]
+        assert groups[0].tolist() == ["f", "m"]
