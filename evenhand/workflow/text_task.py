@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_categories, identity_tokens, names_in
 from evenhand.counterfactuals.columns import swap_column
+from evenhand.counterfactuals.identities import tokens_of
 from evenhand.tables.errors import find_column
 from evenhand.tables.kinds import USED, Column, categories_of, infer
 from evenhand.tables.leaks import copies, leaks, twins
@@ -133,15 +134,10 @@ def swaps_named(name: str, texts: list[str] | None = None, every: bool = False) 
                 "--swap is identity, categories, gender, names, or a file with one token a line; "
                 f"there is no file {name}"
             )
-        lines = [line.split("#")[0].strip() for line in _read(path).splitlines()]
-        lines = [line for line in lines if line]
-        if len(lines) < 2 and ":" not in "".join(lines):
-            raise TableError(f"{path.name} holds {len(lines)} tokens, one a line; a swap needs two or more: add others")
-        if lines and all(":" in line for line in lines):
-            pairs = (line.split(":", 1) for line in lines)
-            tokens = {kind.strip(): [t.strip() for t in some.split(",") if t.strip()] for kind, some in pairs}
-        else:
-            tokens = lines
+        try:
+            tokens = tokens_of(_read(path), path.name)
+        except ValueError as error:
+            raise TableError(str(error)) from None
     largest = max(map(len, tokens.values())) if isinstance(tokens, dict) else len(tokens)
     return TokenSwap(tokens, sample=None if every or largest - 1 <= SAMPLE else SAMPLE, **options)
 

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evenhand.certify.certify import certify
+from evenhand.certify.finite import other_versions
+from evenhand.certify.people import without_copies
 from evenhand.counterfactuals import GenderSwap, TokenSwap
 from evenhand.counterfactuals.identities import known
 from evenhand.datasets import about_people, mentions
@@ -174,15 +177,18 @@ def certificates(
     for one in model.levels_:
         features = model.features_
         moved = one.versions(features.scaled(features.read(task.judging)))
-        moved = Variations(features.shrinkage_(moved.values), moved.rows)
+        once = np.sort(np.unique(moved.values[:, 0], axis=0, return_index=True)[1])  # a row that was copied is one row
+        moved = Variations(features.shrinkage_(moved.values[once]), moved.rows[once])
         what = (
             f"setting what gives {one.name} away to the mean of each of its {len(one.groups)} groups moves a row's "
             "probabilities"
         )
         attributes[one.name] = certificate_of(model, moved, confidence, what, "rows")
     if versions is not None:
-        seen, _ = model.features_.seen(versions)
-        found = certificate_of(model, seen, confidence)
+        texts = without_copies(versions)  # a text that was copied is one text
+        seen, _ = model.features_.seen(texts)
+        copies = len(versions) - len(texts)
+        found = certificate_of(model, seen, confidence, other=_other_versions(texts), copies=copies)
         if "statement" in found and model.features_.alike is not None:
             found["statement"] += BY_CONSTRUCTION
         return found | {"attributes": attributes}
@@ -193,19 +199,26 @@ def certificates(
     return attributes[first] | {"attributes": {k: v for k, v in attributes.items() if k != first}}
 
 
+def _other_versions(texts: Variations) -> str:
+    least, most = other_versions(texts) if texts.values.ndim == 2 else (texts.values.shape[1] - 1,) * 2
+    if most == 1:
+        return "the other version"
+    return f"the worst of the {most if least == most else f'{least} to {most}'} other versions"
+
+
 def certificate_of(
     model: TextClassifier,
     vectors: Variations,
     confidence: float,
     what: str = "",
     rows: str = "texts that have versions",
+    other: str = "the worst of the other versions",
+    copies: int = 0,
 ) -> dict[str, Any]:
     """The exact certificate over versions of held-out rows, as a sentence; or why there is none."""
     if len(vectors) < 25:
         return {"refused": f"only {len(vectors)} held-out texts have versions; a certificate needs 25 or more"}
     found = certify(model.net_, vectors, eps=0.0, confidence=confidence, output_distance=total_variation)
-    m = vectors.values.shape[1]
-    other = "the other version" if m == 2 else f"the worst of the {m - 1} other versions"
     what = what or f"{other} of a text moves its probabilities"
     return {
         "lower": found.lower,
@@ -216,6 +229,7 @@ def certificate_of(
         "statement": (
             f"With {confidence:.0%} confidence, {what} by between {found.lower:.3f} and {found.upper:.3f} on average "
             f"(total variation, before calibration; exact over these versions and over nothing else; {found.n:,} "
-            f"held-out {rows}, mean {found.r_low:.3f}; {len(vectors) - found.n:,} others tuned the bound)."
+            f"held-out {rows}, mean {found.r_low:.3f}; {len(vectors) - found.n:,} others tuned the bound"
+            + (f"; {copies:,} copies of a text were left out)." if copies else ").")
         ),
     }

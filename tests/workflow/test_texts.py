@@ -9,8 +9,9 @@ from evenhand.counterfactuals import GenderSwap, TokenSwap
 from evenhand.datasets import templates
 from evenhand.report.texts import render_texts
 from evenhand.tables.read import TableError
+from evenhand.variations import Variations
 from evenhand.workflow.folder import plain
-from evenhand.workflow.texts import Beside, swaps_named, text_task, train_texts
+from evenhand.workflow.texts import Beside, certificates, swaps_named, text_task, train_texts
 
 COUNTS = HashingVectorizer(n_features=96, norm="l2")
 COMMENTS = templates(400, seed=0)
@@ -92,6 +93,17 @@ def test_the_worst_version_is_the_worst(run):
     assert line["moves_by"] == found.worst["moves_by"].max()
 
 
+def test_pasted_texts_buy_no_confidence(run):
+    task, found, _ = run
+    texts = TokenSwap(TOKENS)([f"{text} Number {i} says so." for i, text in enumerate(COMMENTS.texts)])
+    values = np.concatenate([texts.values] * 3)
+    pasted = Variations(values, np.arange(len(values)))
+    once, thrice = (certificates(found.model, task, versions, 0.95) for versions in (texts, pasted))
+    assert (once["upper"], once["n"]) == (thrice["upper"], thrice["n"])
+    assert f"{2 * len(texts)} copies of a text were left out" in thrice["statement"]
+    assert "copies" not in once["statement"]
+
+
 def test_the_certificate_says_over_these_versions(run):
     certificate = run[1].findings["certificate"]
     assert "exact over these versions and over nothing else" in certificate["statement"]
@@ -124,8 +136,8 @@ def test_a_list_in_any_unicode(tmp_path, encoding):
     [
         (bytes(range(256)), "tokens.txt is not a text in UTF-8"),
         (b"a\0b\nc", "tokens.txt is not a text in UTF-8"),
-        (b"\n# none\n", "tokens.txt holds 0 tokens, one a line; a swap needs two or more"),
-        (b"gay\n", "tokens.txt holds 1 tokens"),
+        (b"\n# none\n", "tokens.txt holds 0 tokens; a swap needs two or more"),
+        (b"gay\n", "tokens.txt holds 1 token; a swap"),
     ],
 )
 def test_a_list_that_is_none(tmp_path, data, message):
