@@ -126,6 +126,7 @@ def certify(
     interval is one of betting_upper, empirical_bernstein_upper and hoeffding_upper: choose it before you see a result.
     Overlap with x_tune or x_train is refused; rows count as the same person when their index labels are equal, or, for
     data without labels, their values; distinct_people=True vouches that equal values are different people.
+    Of versions of texts each text counts once, however often it comes, unless distinct_people=True.
     """
     eps, confidence = statement_of(eps, confidence)
     x_held_out, x_tune = plain_table(x_held_out, "x_held_out"), plain_table(x_tune, "x_tune")
@@ -134,10 +135,11 @@ def certify(
     if isinstance(x_held_out, Variations):
         for other in known:
             other.refuse(x_held_out)
-        judged = Judged.of(model, device)
+        judged = Judged.of(getattr(model, "pipeline_", model), device)  # a TextClassifier is features and a network
         return certify_variations(
-            judged, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max, threshold
-        )
+            judged, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max, threshold,
+            distinct_people,
+        )  # fmt: skip
     began = time.perf_counter()
     x_tune, x_held_out, held_rows = separate(x_tune, x_held_out)
     whole = hasattr(x_held_out, "__len__")

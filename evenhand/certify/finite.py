@@ -11,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenhand.certify.certificate import Certificate
+from evenhand.certify.certificate import Certificate, Worst
+from evenhand.certify.people import distinct
+from evenhand.counterfactuals.texts import changed_words
 from evenhand.dual.confidence import UpperBound
 from evenhand.dual.moves import choose_move
 from evenhand.dual.order import in_own_order, seed_of, shuffled
@@ -19,7 +21,7 @@ from evenhand.dual.pool import Pool
 from evenhand.fair_metrics.metric import FairMetric, free_share
 from evenhand.headline import STRANGERS_PART, Headline
 from evenhand.judged import Judged
-from evenhand.output_distances import Described, OutputDistance
+from evenhand.output_distances import Described, OutputDistance, total_variation
 from evenhand.search.geometry import exact_sigma
 from evenhand.variations import Variations
 
@@ -35,27 +37,35 @@ def certify_variations(
     interval: UpperBound,
     d_y_max: float | None,
     threshold: float | None,
+    distinct_people: bool = False,
 ) -> Certificate:
     """R(h) when x' must be one of a person's versions. On the sample it is exact: r_low = r_high.
 
     Without fair_metric all versions of a person are at distance 0. The confidence bound needs to know how large d_Y can
-    be: 1 for probabilities, otherwise ``d_y_max``.
+    be: 1 for probabilities, otherwise ``d_y_max``. Of a classifier the default distance is therefore the total
+    variation of its probabilities. Copies of a text are one draw, see ``people.distinct``, unless distinct_people
+    vouches that they are of different people.
     """
     began = time.perf_counter()
-    distance = judged.distance(output_distance)
+    by_probabilities = output_distance is None and d_y_max is None and judged.is_classifier
+    distance = judged.distance(total_variation if by_probabilities else output_distance)
     d_y_max = min(distance.largest, np.inf if d_y_max is None else d_y_max)
     if not np.isfinite(d_y_max):
         raise ValueError(
             "the confidence bound needs the largest possible output distance: use total_variation or "
             "absolute_probability, or give d_y_max, a bound known before the data were seen"
         )
-    rows = np.arange(len(held_out), dtype=np.intp)
+    rows = np.arange(len(held_out), dtype=np.intp) if distinct_people else distinct(held_out)
+    copies, held_out = len(held_out) - len(rows), _people(held_out, rows)
     if not isinstance(tuning, Variations):
         if len(held_out) < 2:
-            raise ValueError(f"a certificate needs people to tune on beside those held out; got {len(held_out)} in all")
+            again = f", the {copies:,} others being copies of them" if copies else ""
+            raise ValueError(
+                f"a certificate needs people to tune on beside those held out; got {len(held_out)} in all{again}"
+            )
         order, count = shuffled(len(held_out), seed_of(held_out.values)), max(1, len(held_out) // 5)
-        rows = np.sort(order[count:])
-        tuning, held_out = _people(held_out, order[:count]), _people(held_out, rows)
+        chosen = np.sort(order[count:])
+        tuning, held_out, rows = _people(held_out, order[:count]), _people(held_out, chosen), rows[chosen]
     h_tuning, tune_y, tune_x, tune_least, _ = _distances(judged, tuning, fair_metric, distance)
     h, d_y, d_x, d_x_least, x = _distances(judged, held_out, fair_metric, distance)
     if float(d_y.max(initial=0)) > d_y_max * (1 + 1e-12):
@@ -98,7 +108,9 @@ def certify_variations(
         n=len(d_y),
         confidence=confidence,
         distance=distance.name,
-        over="exact over these versions and over nothing else",
+        over=f"exact over these versions{_counted(held_out)} and over nothing else",
+        copies=copies,
+        worst=_worst(held_out, np.where(d_x <= eps, d_y, 0.0)),
         each_low=np.where(d_x <= eps, d_y, 0.0).max(1),
         each_high=np.where(d_x_least <= eps, d_y, 0.0).max(1),
         rows=rows,
@@ -107,8 +119,36 @@ def certify_variations(
     )
 
 
-def _people(variations: Variations, rows: NDArray[np.intp]) -> Variations:
-    return Variations(variations.values[rows], np.arange(len(rows)), variations.like)
+def _people(variations: Variations, chosen: NDArray[np.intp]) -> Variations:
+    return Variations(variations.values[chosen], variations.rows[chosen], variations.like)
+
+
+def other_versions(texts: Variations) -> tuple[int, int]:
+    """How many other versions a text has, at least and at most: one that is repeated to fill the array is one.
+
+    >>> other_versions(Variations([["a", "b", "b"], ["c", "d", "e"]], rows=[0, 1]))
+    (1, 2)
+    """
+    counts = [len({*row[1:]} - {row[0]}) for row in texts.values.tolist()]
+    return min(counts, default=0), max(counts, default=0)
+
+
+def _counted(held_out: Variations) -> str:
+    if held_out.values.ndim != 2:
+        return ""
+    fewest, most = other_versions(held_out)
+    return f" ({fewest} others of each)" if fewest == most else f" ({fewest} to {most} others of each)"
+
+
+def _worst(held_out: Variations, moved: NDArray[np.float64]) -> Worst | None:
+    """Whom their worst version moves most, and which it is; of texts with the words that are new in it."""
+    i, version = np.unravel_index(int(moved.argmax()), moved.shape)
+    if not moved[i, version] > 0:
+        return None
+    said = held_out.values[i]
+    pairs = [(said[0], said[version])] if held_out.values.ndim == 2 else zip(np.ravel(said[0]), np.ravel(said[version]))
+    words = [changed_words(old, new) for old, new in pairs if isinstance(old, str) and isinstance(new, str)]
+    return Worst(int(held_out.rows[i]), int(version), float(moved[i, version]), " ".join(filter(None, words)))
 
 
 def _distances(

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from evenhand import FairMetric, certify
-from evenhand.certify.finite import _rounding
+from evenhand.certify.certificate import Certificate
+from evenhand.certify.finite import _rounding, other_versions
+from evenhand.counterfactuals import TokenSwap
 from evenhand.fair_metrics.metric import free_share
 from evenhand.output_distances import squared_error, total_variation
 from evenhand.variations import Variations
@@ -99,3 +104,61 @@ def test_numbers_are_as_exact_as_their_kind():
         assert _rounding(np.dtype(kind)) == np.finfo(kind).eps / 2
     for kind in (torch.float16, torch.float32, torch.float64):
         assert _rounding(kind) == torch.finfo(kind).eps / 2
+
+
+TOKENS = ["gay", "deaf", "muslim"]
+TEXTS = [f"my {TOKENS[i % 3]} friend sang song{i} with us" for i in range(60)]
+SWAP = TokenSwap(TOKENS, everywhere=True)
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """A model that minds who is spoken of."""
+    bad = [int("gay" in text) for text in TEXTS]
+    return make_pipeline(CountVectorizer(), LogisticRegression()).fit(TEXTS, bad)
+
+
+def test_copies_of_texts_buy_no_confidence(reader):
+    once, pasted = (certify(reader, SWAP(TEXTS[:40] * k), eps=0.0) for k in (1, 5))
+    assert (pasted.n, pasted.copies, once.copies) == (once.n, 160, 0) == (32, 160, 0)
+    assert (pasted.lower, pasted.upper) == (once.lower, once.upper)
+    assert "160 rows that are copies not counted" in str(pasted)
+    assert len({TEXTS[row % 40] for row in pasted.rows}) == pasted.n
+    vouched = certify(reader, SWAP(TEXTS[:40] * 5), eps=0.0, distinct_people=True)
+    assert (vouched.n, vouched.copies) == (160, 0)
+    with pytest.raises(ValueError, match="got 1 in all, the 29 others being copies"):
+        certify(reader, SWAP(TEXTS[:1] * 30), eps=0.0)
+
+
+def test_tuning_and_certified_texts_are_apart(reader):
+    with pytest.raises(ValueError, match="also in x_tune"):
+        certify(reader, SWAP(TEXTS[:40]), eps=0.0, x_tune=SWAP(TEXTS[30:]))
+
+
+def test_of_a_classifier_the_default_is_the_total_variation_and_the_worst_version_is_named(reader):
+    versions = SWAP(["nobody here", *TEXTS])
+    found = certify(reader, versions, eps=0.0)
+    given = certify(reader, versions, eps=0.0, output_distance=total_variation)
+    assert (found.distance, found.upper) == ("total variation", given.upper)
+    p = versions.map(reader.predict_proba).values[..., 1]
+    moved = np.abs(p - p[:, :1])[found.rows]
+    assert found.worst.moves_by == pytest.approx(moved.max())
+    assert found.worst.row in versions.rows
+    i = versions.rows.tolist().index(found.worst.row)
+    assert abs(p[i, found.worst.version] - p[i, 0]) == pytest.approx(moved.max())
+    assert found.worst.words in versions.values[i, found.worst.version]
+    assert f"version {found.worst.version} of row {found.worst.row} with {found.worst.words!r}" in str(found)
+    again = Certificate.from_json(found.to_json())
+    assert again.worst == found.worst
+    assert str(again) == str(found)
+
+
+def test_versions_that_are_repeated_count_once(reader):
+    versions = TokenSwap({"faith": ["muslim", "jewish", "hindu", "sikh"], "ears": ["deaf", "hearing"]})(TEXTS)
+    assert other_versions(versions) == (1, 3)
+    assert "(1 to 3 others of each)" in str(certify(reader, versions, eps=0.0))
+
+
+def test_nobody_moves_and_no_version_is_the_worst():
+    same = Variations(np.ones((30, 2, 2)), np.arange(30))
+    assert certify(nn.Linear(2, 2), same, eps=0.0, output_distance=total_variation).worst is None
