@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from evenhand import estimators, regularizer
 from evenhand.domain import Box, FreeBox
+from evenhand.estimators.senstir import SenSTIRRanker
 from evenhand.fair_metrics import FairMetric
 from evenhand.objectives import Batch, SenSeI, SenSR
 from evenhand.output_distances import total_variation
@@ -197,12 +198,14 @@ FITS = {
     "a stream of numbers": lambda: estimators.SenSeIRegressor(**SMALL).fit_stream([(X, X[:, 0].astype(np.float64))]),
     "SenSeI": lambda: estimators.SenSeIClassifier(estimators.ClassifierMetric([0]), **SMALL).fit(X, Y),
     "SenSeI again": lambda: estimators.SenSeIClassifier(METRIC, **SMALL).fit(X, Y).partial_fit(X, Y),
+    "certified": lambda: estimators.SenSeIClassifier(METRIC, **SMALL, certified=0.1).fit(X, Y),
     "bounds": lambda: estimators.SenSeIClassifier(METRIC, **SMALL, bounds=(-9.0, 9.0)).fit(X, Y),
     "SenSR": lambda: estimators.SenSRClassifier(METRIC, **SMALL).fit(X, Y),
     "numbers": lambda: estimators.SenSeIRegressor(METRIC, **SMALL).fit(X, X[:, 0], np.ones(60)),
     "Project": lambda: estimators.ProjectClassifier(METRIC, **SMALL).fit(X, Y),
     "CLP": lambda: estimators.CLPClassifier(**SMALL).fit(X, Y, variations=np.stack([X, -X], 1).astype(np.float64)),
     "CoCL": lambda: estimators.CoCLClassifier(**SMALL).fit(X, Y, sensitive_features=Y),
+    "rankings": lambda: SenSTIRRanker(METRIC, **SMALL).fit(X, Y, np.arange(60) // 6),
     "adversarial": lambda: estimators.AdversarialClassifier(**SMALL).fit(X, Y, sensitive_features=Y),
 }
 

@@ -18,7 +18,8 @@ from evenhand.objectives.batch import Objective
 class AdversarialClassifier(NeuralClassifier):
     """Training whose steps do not help an adversary to guess sensitive attributes from the output (Zhang et al. 2018).
 
-    A method of group fairness. sensitive: names of columns of X, or a function of X that gives the attributes;
+    A method of group fairness. sensitive: names of columns of X (positions, such as [0], where names get lost on the
+    way, as in scikit-learn's bagging), or a function of X that gives the attributes;
     ``fit(X, y, sensitive_features=...)`` takes the attributes themselves and goes before it. Several attributes, each
     with two groups or more. weight is the adversary's share of a step; given_label asks for equalised odds, otherwise
     for demographic parity. Held-out data (``validation_fraction``) is evaluated by the loss alone.

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from evenhand.domain import Box
 from evenhand.estimators.checks import check_parameters
-from evenhand.estimators.inputs import checked_weight, learn_metric, tensor_of
+from evenhand.estimators.inputs import checked_weight, device_of_float64, learn_metric, tensor_of
 from evenhand.estimators.source import Source, Streamed, class_targets, from_arrays, number_targets
 from evenhand.estimators.targets import Targets, float64_outputs
 from evenhand.fair_metrics.metric import FairMetric
@@ -216,7 +216,7 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         values = validate_data(self, checked_table(X), dtype=np.float32, order="C", reset=False)
         x, module = tensor_of(values), self.module_.eval()
         if mode_free(module):
-            home = self.device if torch.device(self.device).type == "cuda" else "cpu"
+            home = device_of_float64(self.device)
             module, x = copy.deepcopy(module).to(home).double(), x.double().to(home)
         else:
             x = x.to(self.device)
@@ -348,7 +348,9 @@ def mlp(
     return nn.Sequential(*layers[:-1])
 
 
-def _check_shape(module: nn.Module, n_features: int, n_outputs: int, name: str) -> None:
+def _check_shape(module: Any, n_features: int, n_outputs: int, name: str) -> None:
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"{name} must be or make a torch.nn.Module; got {type(module).__name__}")
     with torch.no_grad():
         device = next((p.device for p in module.parameters()), torch.device("cpu"))
         dtype = next((p.dtype for p in module.parameters()), torch.float32)
@@ -356,10 +358,12 @@ def _check_shape(module: nn.Module, n_features: int, n_outputs: int, name: str) 
         wanted = f"{name} must map (n, {n_features}) to (n, {n_outputs}) (one column per class)"
         try:
             output = module.eval()(torch.zeros(2, n_features, device=device, dtype=dtype))
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
             raise ValueError(f"{wanted}; it does not take {n_features} features: {error}") from error
         finally:
             module.train(was_training)
+    if not isinstance(output, Tensor):
+        raise ValueError(f"{wanted}; it gave {type(output).__name__}, so return the tensor of outputs in it alone")
     if output.shape != (2, n_outputs):
         raise ValueError(f"{wanted}; for two rows it gave {tuple(output.shape)}")
 

@@ -24,6 +24,7 @@ from evenhand.ensembles.boosting import Boosting, Score, best_constant
 from evenhand.ensembles.line import Line, fair_line, usual_range
 from evenhand.ensembles.losses import Loss, balanced_log_loss, squared_loss
 from evenhand.ensembles.trees import TreeEnsemble
+from evenhand.estimators.checks import check_parameters
 from evenhand.estimators.inputs import checked_bounds, checked_weight, learn_metric, names_of, select_rows, tensor_of
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import check_labels, checked_table, plain_labels
@@ -91,11 +92,6 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _fit(self, X: Any, x: Array, loss: Loss, y: Array, weight: Array, sensitive: Any) -> TreeEnsemble:
-        if self.trees < 1 or self.leaves < 2 or not min(self.rho, self.eps, self.avoid) >= 0:
-            raise ValueError(
-                f"trees >= 1, leaves >= 2, rho >= 0, eps >= 0 and avoid >= 0 are needed; got {self.trees}, "
-                f"{self.leaves}, {self.rho}, {self.eps} and {self.avoid}"
-            )
         if self.patience is not None and not 0 < self.validation_fraction < 1:
             raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
         seed = self._prepare(X, x, sensitive)
@@ -253,7 +249,9 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, sensitive: Any, numeric: bool
     ) -> tuple[Any, Array, Any, Array, Any]:
-        """X as it is and as numbers, targets, weights and sensitive features of the rows whose weight is not zero."""
+        """With sound parameters: X as it is and as numbers, targets, weights and sensitive features of the rows whose
+        weight is not zero."""
+        check_parameters(self)
         X, y = checked_table(X, missing=True), plain_labels(y)
         check_labels(y, numeric)
         values, target = validate_data(
@@ -277,7 +275,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[mi
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs two classes or more; y holds one class only: {self.classes_[0]!r}")
+            raise ValueError("a classifier needs two classes or more; y holds one class only")
         share = np.bincount(codes, weights=weight)
         weight = weight / share[codes] * share.sum() / len(share)  # classes count equally
         k = len(self.classes_)

@@ -48,11 +48,6 @@ class BuDROClassifier(BoostingClassifier):
     l2: float = 1.0
 
     def _fit(self, X: Any, x: Array, loss: Loss, y: Array, weight: Array, sensitive: Any) -> TreeEnsemble:
-        if self.trees < 1 or self.leaves < 2 or not self.eps >= 0 or self.neighbours < 1 or self.support < 1:
-            raise ValueError(
-                "trees >= 1, leaves >= 2, eps >= 0, neighbours >= 1 and support >= 1 are needed; got "
-                f"{self.trees}, {self.leaves}, {self.eps}, {self.neighbours} and {self.support}"
-            )
         seed = self._prepare(X, x, sensitive)
         lgb = lightgbm()
         near, cost = self._neighbours(x, seed)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-POSITIVE = {"lr", "batch_size", "steps", "every", "patience"}
+WHOLE = {"batch_size", "steps", "every", "patience", "trees", "leaves", "versions", "search_every"}
+WHOLE |= {"neighbours", "support", "samples"}
+POSITIVE = WHOLE | {"lr", "adversary_lr", "learning_rate"}
+NOT_NEGATIVE = {"rho", "free", "eps", "lam", "weight_decay", "warm_up", "validation_fraction", "certified", "weight"}
+NOT_NEGATIVE |= {"smooth", "reach", "avoid", "l2"}
+LEAST = {"leaves": 2, "samples": 2}  # of one leaf or one drawn ranking nothing can be learned
+MAY_BE_NONE = {"patience", "certified", "smooth"}
 FUNCTIONS = {  # each None, or a function such as this
     "search": "GradientSearch()",
     "output_distance": "mean_squared_logits",
@@ -16,15 +23,12 @@ FUNCTIONS = {  # each None, or a function such as this
     "optimizer": "torch.optim.AdamW",
     "module": "a torch.nn.Module or a function of the numbers of features and outputs",
 }
-NOT_NEGATIVE = {"rho", "free", "eps", "lam", "weight_decay", "warm_up", "validation_fraction"}
-WHOLE = {"batch_size", "steps", "every", "patience"}
-MAY_BE_NONE = {"patience"}
 
 
 def check_parameters(estimator: Any) -> None:
     """Types and ranges of the numbers, the widths and the class weights of an estimator."""
     given = estimator.get_params(deep=False)
-    for name in (POSITIVE | NOT_NEGATIVE) & set(given):
+    for name in sorted((POSITIVE | NOT_NEGATIVE) & set(given)):
         if given[name] is not None or name not in MAY_BE_NONE:
             _check_number(name, given[name])
     hidden = given.get("hidden", ())
@@ -38,8 +42,6 @@ def check_parameters(estimator: Any) -> None:
     for name, example in FUNCTIONS.items():
         if given.get(name) is not None and not callable(given[name]):
             raise ValueError(f"{name} must be a function, such as {example}; got {given[name]!r}")
-    if given.get("certified") is not None:
-        _check_number("certified", given["certified"])
     if not all(callable(callback) for callback in _listed("callbacks", given.get("callbacks") or ())):
         raise ValueError(f"callbacks must be functions of (step, steps, numbers); got {given['callbacks']!r}")
     _check_device(given.get("device", "cpu"))
@@ -54,6 +56,10 @@ def _check_number(name: str, value: Any) -> None:
         what = "a whole number" if name in WHOLE else "a number"
         raise ValueError(f"{name} must be {what}; got {value!r} of type {type(value).__name__}")
     size = float(value)
+    if math.isinf(size):
+        raise ValueError(f"{name} must be finite; got {value}")
+    if size < LEAST.get(name, -math.inf):
+        raise ValueError(f"{name} must be {LEAST[name]} or more; got {value}")
     if name in POSITIVE and not size > 0:
         raise ValueError(f"{name} must be positive; got {value}")
     if name in NOT_NEGATIVE and not size >= 0:

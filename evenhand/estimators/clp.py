@@ -21,6 +21,9 @@ CROSS_VALIDATED = (
     "too, or a function of X"
 )
 
+FEW_VALUES = 5  # of a column, with which it may look scaled by chance
+EXACT = 1e-4  # of a column's spread
+
 
 @parameters()
 class CLPMethod(NeuralEstimator):
@@ -84,21 +87,39 @@ def _check_belong(variations: Variations, x: np.ndarray) -> None:
     A row is one of its versions, or close to them (a passage of a text for the text). Where rows are neither, and not
     even nearer to their own versions than to those of others, the versions are somebody else's.
     """
-    if variations.values.ndim != 3 or variations.values.shape[2] != x.shape[1]:
+    given = variations.values
+    if given.ndim != 3 or given.shape[2] != x.shape[1] or given.dtype.kind not in "fiu":
         return  # said elsewhere
-    values, own = variations.values.astype(x.dtype), x[variations.rows]
+    values, own = given.astype(x.dtype), x[variations.rows]
     doubtful = np.flatnonzero(~(values == own[:, None]).all(2).any(1))
     if len(doubtful) == 0:
         return
+    originals = given[doubtful, 0].astype(np.float64)
+    scaled = _in_another_unit(own[doubtful].astype(np.float64), originals) if np.isfinite(originals).all() else 0
+    if scaled:
+        raise ValueError(
+            f"variations are not scaled as X is, in {scaled} of {x.shape[1]} columns: transform both alike, "
+            "variations.map(scaler.transform), or scale before the versions are made"
+        )
     rows = {row.tobytes() for row in x}
     found = sum(any(version.tobytes() in rows for version in values[i]) for i in doubtful)
     near, far = (_nearest(own[doubtful], values[np.roll(doubtful, shift)]) for shift in (0, 1))
     if found or (len(doubtful) > 1 and np.mean(near < far) < 0.75):
         raise ValueError(
-            f"{found or len(doubtful)} of the {len(variations)} rows with versions have those of another row; the row "
-            "numbers of variations are those of the X that is given here: use variations.select(rows) for a part of "
-            f"the data; {CROSS_VALIDATED}"
+            f"{found or len(doubtful)} of the {len(variations)} rows with versions have those of another row, or they "
+            "are not scaled as X is: transform both alike; the row numbers of variations are those of the X that is "
+            f"given here: use variations.select(rows) for a part of the data; {CROSS_VALIDATED}"
         )
+
+
+def _in_another_unit(x: np.ndarray, originals: np.ndarray) -> int:
+    """In how many columns the rows are their originals times a number other than one, plus a number: (g, d) each."""
+    x, originals = x - x.mean(0), originals - originals.mean(0)
+    squares = np.square(originals).sum(0)
+    slope = (x * originals).sum(0) / np.where(squares > 0, squares, np.inf)
+    exact = np.abs(x - slope * originals).max(0) < EXACT * x.std(0)
+    scaled = np.flatnonzero(exact & (np.abs(slope - 1) > EXACT))
+    return sum(len(np.unique(originals[:, j])) >= FEW_VALUES for j in scaled)  # a line goes through any two values
 
 
 def _nearest(x: np.ndarray, versions: np.ndarray) -> np.ndarray:

@@ -20,10 +20,10 @@ from evenhand.objectives.cocl import CoCL
 class CoCLClassifier(NeuralClassifier):
     """loss + rho * the covariance, within each class, of the true class's probability with an auxiliary embedding.
 
-    A method of group fairness (Romanov et al. 2019). sensitive: names of columns of X, or a function of X that gives
-    attributes, whose group indicators are the embedding; ``fit(X, y, sensitive_features=...)`` takes the attributes
-    themselves, ``fit(X, y, embedding=...)`` any matrix (n, m) instead, for example embeddings of names, and they go
-    before it. Held-out data (``validation_fraction``) is evaluated by the loss alone.
+    A method of group fairness (Romanov et al. 2019). sensitive: names or positions of columns of X, or a function of X
+    that gives attributes, whose group indicators are the embedding; ``fit(X, y, sensitive_features=...)`` takes the
+    attributes themselves, ``fit(X, y, embedding=...)`` any matrix (n, m) instead, for example embeddings of names, and
+    they go before it. Held-out data (``validation_fraction``) is evaluated by the loss alone.
     """
 
     sensitive: Sensitive = field(default=None, kw_only=False)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from evenhand.estimators.base import Metric, NeuralEstimator, parameters
+from evenhand.estimators.inputs import device_of_float64
 from evenhand.estimators.source import Source
 from evenhand.objectives.batch import Objective
 from evenhand.objectives.sensei import SenSeI
@@ -87,22 +88,24 @@ class SenSeIMethod(Searching):
         from evenhand.training.certified import certified_fine_tune  # and with it the bounds: only who asks waits
 
         rows = source.rows(0.0, None, torch.Generator(self.device).manual_seed(seed))
-        x, y = rows.data if len(rows.data) == 2 else (rows.data[0], None)
+        home = device_of_float64(self.device)  # of which bounds are made
+        x, y = (part.to(home) for part in rows.data) if len(rows.data) == 2 else (rows.data[0], None)
         self.multipliers_ = certified_fine_tune(
-            self.module_,
+            self.module_.to(home),
             x,
             y,
-            self.fair_metric_,
+            self.fair_metric_.copied().to(home),
             self.eps,
             self.bounds_,
             rho_c=self.certified,
             loss=self._loss,
-            generator=torch.Generator(self.device).manual_seed(seed + 2),
+            generator=torch.Generator(home).manual_seed(seed + 2),
             batch_size=self.batch_size,
             progress=self._progress(),
             **rows.settings,
             **self._checkpointing(".certified"),
         )
+        self.module_.to(self.device)
 
 
 @parameters()

@@ -53,6 +53,11 @@ def tensor_of(values: np.ndarray, device: str = "cpu") -> Tensor:
     return torch.as_tensor(values if values.flags.writeable else values.copy()).to(device)
 
 
+def device_of_float64(device: str) -> str:
+    """Where to compute in float64 what lies on a device: there, or on the CPU if it has none."""
+    return device if torch.device(device).type == "cuda" else "cpu"
+
+
 def names_of(estimator: Any) -> list[str] | None:
     """The names of the columns that an estimator was given, if they had some."""
     return [str(name) for name in getattr(estimator, "feature_names_in_", ())] or None

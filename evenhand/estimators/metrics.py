@@ -63,7 +63,9 @@ class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
 @parameters()
 class ColumnsMetric(MetricLearner):
-    """Changing the given columns of X costs nothing; see ``fair_metrics.from_columns``."""
+    """Changing the given columns of X costs nothing; see ``fair_metrics.from_columns``. Columns have names only where X
+    is a frame; inside scikit-learn's bagging and AdaBoost it is an array, and they are given by position.
+    """
 
     columns: Sequence[Column] = field(default=(), kw_only=False)
 
@@ -80,7 +82,7 @@ class ColumnsMetric(MetricLearner):
 class ClassifierMetric(MetricLearner):
     """Sensitive columns, and the directions by which a regression predicts sensitive attributes, cost nothing; see
     ``fair_metrics.from_classifier``. The attributes are columns of X (``attributes``, by default ``columns``) and the
-    ``sensitive_features`` given to ``fit``.
+    ``sensitive_features`` given to ``fit``. By position where names get lost, see ``ColumnsMetric``.
     """
 
     columns: Sequence[Column] = field(default=(), kw_only=False)

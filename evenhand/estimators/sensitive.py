@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.fair_metrics.columns import column_names, column_positions
+from evenhand.fair_metrics.columns import Column, column_names, column_positions
 from evenhand.frames import plain_table
 
-Sensitive = Sequence[str] | Callable[[Any], Any] | None  # columns of X, or a function of X
+Sensitive = Sequence[Column] | Callable[[Any], Any] | None  # columns of X, or a function of X
 MOST_GROUPS = 50
 
 
@@ -25,8 +25,7 @@ def group_numbers(sensitive: Any, X: Any, n: int) -> tuple[np.ndarray, tuple[np.
     if not isinstance(sensitive, Mapping):
         sensitive = plain_table(sensitive, "sensitive_features")
     if _names(sensitive, X):
-        table = np.asarray(X, dtype=np.float64)
-        attributes = {name: _from_columns(table, column_positions(X, [name])) for name in sensitive}
+        attributes = _columns(sensitive, X)
     elif isinstance(sensitive, Mapping) or column_names(sensitive) is not None:
         keys = list(sensitive) if isinstance(sensitive, Mapping) else list(sensitive.columns)
         attributes = {str(key): np.asarray(sensitive[key]) for key in keys}
@@ -34,6 +33,10 @@ def group_numbers(sensitive: Any, X: Any, n: int) -> tuple[np.ndarray, tuple[np.
         values = np.asarray(sensitive)
         columns = [values] if values.ndim == 1 else list(values.T)
         attributes = {f"{j}": column for j, column in enumerate(columns)}
+    return _coded(attributes, n)
+
+
+def _coded(attributes: Mapping[str, np.ndarray], n: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     coded = [_codes(name, values, n) for name, values in attributes.items()]
     return np.stack([codes for codes, _ in coded], axis=1), tuple(categories for _, categories in coded)
 
@@ -44,7 +47,12 @@ def known_groups(given: Any, named: Sensitive, source: Any) -> tuple[np.ndarray 
     if given is not None:
         codes, groups = group_numbers(given, source.X, len(source.kept))
         return codes[source.kept], groups
-    return (None, ()) if named is None else group_numbers(named, source.X, len(source.x))
+    if named is None:
+        return None, ()
+    n = len(source.x)
+    if isinstance(named, list | tuple) and 0 < len(named) < n and all(isinstance(name, str | int) for name in named):
+        return _coded(_columns(named, source.X), n)  # an error tells what to give where names got lost
+    return group_numbers(named, source.X, n)
 
 
 def _names(sensitive: Any, X: Any) -> bool:
@@ -56,6 +64,11 @@ def _names(sensitive: Any, X: Any) -> bool:
     if not isinstance(sensitive, list | tuple) or len(sensitive) == 0 or column_names(X) is None:
         return False
     return all(isinstance(name, str) for name in sensitive) and len(sensitive) < len(X)
+
+
+def _columns(columns: Sequence[Column], X: Any) -> dict[str, np.ndarray]:
+    table = np.asarray(X, dtype=np.float64)
+    return {str(column): _from_columns(table, column_positions(X, [column])) for column in columns}
 
 
 def _from_columns(table: np.ndarray, positions: list[int]) -> np.ndarray:

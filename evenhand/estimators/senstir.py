@@ -20,9 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from evenhand.estimators.base import mlp, parameters
-from evenhand.estimators.inputs import checked_bounds, data_bounds, learn_metric, names_of
+from evenhand.estimators.checks import check_parameters
+from evenhand.estimators.inputs import checked_bounds, data_bounds, learn_metric, names_of, tensor_of
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import check_labels, checked_table, numbers
+from evenhand.frames import check_labels, checked_table, numbers, plain_labels
 from evenhand.objectives.senstir import SenSTIR
 from evenhand.output_distances import squared_error
 from evenhand.regularizer import FairRegularizer, gradient_rule
@@ -84,21 +85,24 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
     steps: int = 1000
     batch_size: int = 32
     lr: float = 1e-2
+    device: str = "cpu"
     progress: bool = False
 
     def fit(self, X: Any, y: Any, query: Any) -> Self:
         """Train on items X (n, d), their relevance (n,) and their queries (n,); ``batch_size`` counts queries."""
-        X = checked_table(X)
+        check_parameters(self)
+        X, y = checked_table(X), plain_labels(y)
         check_labels(y, numeric=True)
         values, relevance = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
+        X, relevance = X if hasattr(X, "columns") else values, relevance.astype(np.float64)
         if relevance.min() < 0:
             raise ValueError("relevance must be zero or positive: NDCG has the gain 2^relevance - 1")
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        x, target = pad(values, relevance, query)
-        items = torch.as_tensor(values)
-        self.fair_metric_ = learn_metric(self.fair_metric, X, values.shape[1])
+        x, target = (part.to(self.device) for part in pad(values, relevance, query))
+        items = tensor_of(values)
+        self.fair_metric_ = learn_metric(self.fair_metric, X, values.shape[1]).to(self.device, torch.float32)
         self.bounds_ = checked_bounds(self.bounds, items, names_of(self), lambda: data_bounds(items, self.fair_metric_))
-        self.module_ = mlp(values.shape[1], self.hidden, 1, torch.Generator().manual_seed(seed))
+        self.module_ = mlp(values.shape[1], self.hidden, 1, torch.Generator().manual_seed(seed)).to(self.device)
         regularizer = FairRegularizer(
             self.fair_metric_,
             self.eps,
@@ -107,12 +111,12 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
             self.search,
             gradient_rule(self.lr * self.rho),
             self.lam,
-            torch.Generator().manual_seed(seed + 1),
+            torch.Generator(self.device).manual_seed(seed + 1),
         )
-        generator = torch.Generator().manual_seed(seed + 2)
+        generator = torch.Generator(self.device).manual_seed(seed + 2)
         history = train(
             self.module_,
-            SenSTIR(regularizer, self.rho, self.samples, generator),
+            SenSTIR(regularizer, self.rho, self.samples, generator).to(self.device),
             x,
             target,
             steps=self.steps,
@@ -130,13 +134,18 @@ class SenSTIRRanker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The score of each item; a larger score ranks before."""
         check_is_fitted(self, "module_")
-        x = torch.as_tensor(validate_data(self, checked_table(X), dtype=np.float32, reset=False))
-        scores: np.ndarray = self.module_(x)[:, 0].double().numpy()
+        x = tensor_of(validate_data(self, checked_table(X), dtype=np.float32, reset=False), self.device)
+        scores: np.ndarray = self.module_(x)[:, 0].cpu().double().numpy()
         return scores
 
     def score(self, X: Any, y: Any, query: Any) -> float:
         """NDCG."""
         return ndcg(y, self.predict(X), query)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 def pad(X: np.ndarray, relevance: np.ndarray, query: Any) -> tuple[Tensor, Tensor]:

@@ -164,9 +164,7 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
     if len(strangers):
         raise ValueError(f"y holds {len(strangers)} label(s) that are not among the classes; give all in classes=")
     if len(estimator.classes_) < 2:
-        raise ValueError(
-            f"a classifier needs two classes or more; y holds one class only: {estimator.classes_.tolist()}"
-        )
+        raise ValueError("a classifier needs two classes or more; y holds one class only")
     codes = np.searchsorted(estimator.classes_, labels)
     source.y = torch.as_tensor(codes, dtype=torch.long).to(source.x.device)
     source.balanced = isinstance(estimator.class_weight, str)  # "balanced", see checks.py

@@ -216,9 +216,7 @@ def _fit(
     used = [i for i in range(values.shape[1]) if i not in set(left_out)]
     distinct = _distinct(target)
     if len(distinct) < 2:
-        raise ValueError(
-            f"sensitive attribute {name!r} has the single value {distinct.tolist()[0]!r}: nothing to predict"
-        )
+        raise ValueError(f"sensitive attribute {name!r} has the single value that everybody shares: nothing to predict")
     if not used:
         raise ValueError(f"no column is left to predict {name!r} from")
     whole = not np.issubdtype(target.dtype, np.number) or bool(np.all(distinct == distinct.round()))
@@ -344,7 +342,7 @@ def _fit_chunks(chunks: _Chunks, name: Column, l2: float, max_passes: int) -> At
 
     seen = np.unique(np.concatenate([np.unique(target) for _, target in pieces()]))
     if len(seen) < 2:
-        raise ValueError(f"sensitive attribute {name!r} has one value only: {seen.tolist()}")
+        raise ValueError(f"sensitive attribute {name!r} has the single value that everybody shares: nothing to predict")
     if len(seen) > 50:
         raise ValueError(f"sensitive attribute {name!r} has {len(seen)} values; streaming predicts categories only")
     weights, passes = _newton(pieces, seen, len(used), l2, max_passes)

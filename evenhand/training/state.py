@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import os
 import zlib
@@ -65,8 +66,10 @@ class Run:
             ranks.agree(model, objective, generator, *_parts(objective, torch.Generator).values())
         groups = [{"params": list(model.parameters()), "lr": lr}, *objective.groups()]
         groups = [{**group, "initial_lr": group["lr"]} for group in groups if group["params"]]
+        _check_closure(make)
         make = make or partial(torch.optim.Adam, fused=device.type == "cpu" and _fusable(model))
         optimizer = make(groups)
+        _check_closure(type(optimizer))
         now = weights(model, objective)
         return cls(model, objective, optimizer, generator, now, now)
 
@@ -169,6 +172,19 @@ def agree_on_data(*tensors: Tensor | None) -> None:
     told = repr([None if t is None else digest(t) for t in tensors])
     if len({row[0] for row in ranks.gather([zlib.crc32(told.encode())])}) > 1:
         raise ValueError("the ranks hold different data; give every rank the same x and y, or each its own stream")
+
+
+def _check_closure(make: Any) -> None:
+    """Optimizers that evaluate the loss several times a step are refused, before they are made where make is a class:
+    lam would step each time."""
+    while isinstance(make, partial):
+        make = make.func
+    step = inspect.signature(make.step).parameters if hasattr(make, "step") else {}
+    if "closure" in step and step["closure"].default is inspect.Parameter.empty:
+        raise ValueError(
+            f"optimizer {make.__name__} needs a closure, to evaluate the loss several times a step, and the loop "
+            "evaluates it once; give one that steps along a gradient, such as torch.optim.AdamW"
+        )
 
 
 def _fusable(model: nn.Module) -> bool:

@@ -105,7 +105,7 @@ def test_columns_along_the_directions_are_avoided_numbers_by_the_price_of_a_step
     assert fair._worth() == pytest.approx([1e-6, 1, 0.64, 0.36])  # a step in skill is (1 - .6^2)^(1/2) long
     again = small(fair_metric=metric, trees=8, rho=1e-9, avoid=0.0).fit(frame, labels)
     assert 0 in again.ensemble_.feature  # LightGBM takes the first of two equal ones
-    with pytest.raises(ValueError, match="avoid >= 0"):
+    with pytest.raises(ValueError, match="avoid must be zero or positive; got -1"):
         small(avoid=-1.0).fit(X, Y)
 
 

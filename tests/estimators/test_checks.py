@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import SkipTestWarning
 from sklearn.multioutput import MultiOutputClassifier
@@ -12,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from evenhand import estimators
 from evenhand.estimators import checks
+from evenhand.fair_metrics import from_classifier
 from evenhand.variations import Variations
 
 SMALL = {"hidden": (20,), "steps": 40, "batch_size": 32, "lr": 0.03, "random_state": 0}
@@ -77,6 +79,48 @@ def test_sound_parameters_pass(model):
         checks.check_parameters(model)
 
 
+class Tables(torch.nn.Linear):
+    """A module that gives a table, as those of transformers do."""
+
+    def __init__(self):
+        super().__init__(3, 2)
+
+    def forward(self, x):
+        return {"logits": super().forward(x)}
+
+
+TREES = [estimators.SenSeIBoostingClassifier, estimators.SenSeIBoostingRegressor, estimators.BuDROClassifier]
+
+
+@pytest.mark.parametrize("model", TREES)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"eps": "0.1"}, "eps must be a number; got '0.1' of type str"),
+        ({"eps": -1}, "eps must be zero or positive; got -1"),
+        ({"trees": "5"}, "trees must be a whole number; got '5' of type str"),
+        ({"trees": 2.5}, "trees must be a whole number; got 2.5 of type float"),
+        ({"trees": 0}, "trees must be positive; got 0"),
+        ({"leaves": 1}, "leaves must be 2 or more; got 1"),
+        ({"learning_rate": "x"}, "learning_rate must be a number; got 'x' of type str"),
+        ({"learning_rate": -1}, "learning_rate must be positive; got -1"),
+        ({"l2": "a"}, "l2 must be a number; got 'a' of type str"),
+        ({"rho": "1"}, "rho must be a number; got '1' of type str"),
+        ({"search_every": 0}, "search_every must be positive; got 0"),
+        ({"smooth": "wide"}, "smooth must be a number; got 'wide' of type str"),
+        ({"validation_fraction": 1.5}, r"validation_fraction must lie in \[0, 1\)"),
+        ({"neighbours": "a"}, "neighbours must be a whole number; got 'a' of type str"),
+        ({"support": 1.5}, "support must be a whole number; got 1.5 of type float"),
+    ],
+)
+def test_wrong_parameters_of_trees(model, parameters, message):
+    if not set(parameters) <= set(model().get_params()):
+        pytest.skip("a parameter of others")
+    with pytest.raises(ValueError, match=message) as told:
+        model(**{"trees": 2} | parameters).fit(TWO, LABELS)
+    assert "\n" not in str(told.value)
+
+
 TWO = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 LABELS = (TWO[:, 0] > 0).astype(int)
 
@@ -100,6 +144,12 @@ LABELS = (TWO[:, 0] > 0).astype(int)
         ({"fair_metric": ["sex"]}, r"fair_metric must be a FairMetric or a learner of one, got \['sex'\]"),
         ({"class_weight": {0: -1.0}}, "class_weight must give every class a weight"),
         ({"bounds": 5}, "bounds"),
+        ({"rho": float("inf")}, "rho must be finite; got inf"),
+        ({"optimizer": torch.optim.LBFGS}, "optimizer LBFGS needs a closure"),
+        ({"optimizer": torch.optim.LBFGS, "weight_decay": 0.1}, "optimizer LBFGS needs a closure"),
+        ({"optimizer": lambda groups: torch.optim.LBFGS(groups)}, "optimizer LBFGS needs a closure"),
+        ({"module": Tables()}, "it gave dict, so return the tensor of outputs in it alone"),
+        ({"module": lambda d, k: 5}, r"module must be or make a torch\.nn\.Module; got int"),
     ],
 )
 def test_wrong_parameters_are_told_in_one_sentence(parameters, message):
@@ -131,6 +181,35 @@ def test_positions_serve_where_names_get_lost():
     with pytest.raises(ValueError, match=r"give positions, such as \[0\], where names get lost"):
         by_name.fit(frame, LABELS)
     assert by_place.fit(frame, LABELS).predict(frame).shape == (40,)
+
+
+def models_of(column):
+    """Every estimator that is told of columns, and of this one."""
+    yield estimators.SenSeIClassifier(estimators.ClassifierMetric([column]), **SMALL)
+    yield estimators.SenSeIClassifier(lambda X: from_classifier(X, [column]), **SMALL)
+    yield estimators.AdversarialClassifier([column], **SMALL)
+    yield estimators.CoCLClassifier([column], **SMALL)
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_positions_serve_in_bagging(kind):
+    """Copies of the rows are trained on as arrays: a metric of the copies is that of the frame's column."""
+    values = TWO.copy()
+    values[:, 1] = TWO[:, 1] > 0
+    frame = pd.DataFrame(values, columns=["a", "sex", "c"])
+    by_name, by_place = (
+        BaggingClassifier(list(models_of(column))[kind], n_estimators=2, random_state=0) for column in ("sex", 1)
+    )
+    with pytest.raises(ValueError, match=r"column 'sex' does not exist: .* give positions, such as \[0\].*Bagging"):
+        by_name.fit(frame, LABELS)
+    fitted = by_place.fit(frame, LABELS)
+    assert fitted.predict(frame).shape == (40,)
+    if kind < 2:
+        assert all(one.fair_metric_.directions[1].norm() == pytest.approx(1) for one in fitted.estimators_)
+    else:
+        named = list(models_of("sex"))[kind].fit(frame, LABELS)
+        placed = list(models_of(1))[kind].fit(values, LABELS)
+        np.testing.assert_array_equal(placed.predict_proba(values), named.predict_proba(frame))
 
 
 def test_lazy_frames_are_collected():

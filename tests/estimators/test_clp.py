@@ -1,9 +1,12 @@
+import traceback
+
 import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from evenhand.counterfactuals import alter_columns
@@ -118,6 +121,33 @@ def test_a_fold_whose_variations_are_those_of_other_rows_is_refused(shuffle):
     folds = KFold(3, shuffle=shuffle, random_state=0 if shuffle else None)
     with pytest.raises(ValueError, match="have those of another row"):
         cross_validate(make().set_params(steps=2), x, y, cv=folds, params={"variations": some}, error_score="raise")
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(3.0, 0.0), (0.2, 0.5), ([0.5, 10.0, 12000.0], [0.5, 40.0, 50000.0])])
+def test_versions_that_are_not_scaled_with_x_are_refused(scale, shift):
+    """As where a Pipeline scales X and nobody the versions."""
+    x, y = biased()
+    x = x * scale + shift
+    pipeline = make_pipeline(StandardScaler(), make().set_params(steps=2))
+    with pytest.raises(ValueError, match="variations are not scaled as X is, in 3 of 3 columns: transform both alike"):
+        pipeline.fit(x, y, clpclassifier__variations=flipped(x))
+    scaler = StandardScaler().fit(x)
+    both = flipped(x).map(scaler.transform)
+    assert make().set_params(steps=2).fit(scaler.transform(x), y, variations=both).n_features_in_ == 3
+
+
+def test_another_cause_than_the_wrong_rows_is_named():
+    x, y = biased(120)
+    with pytest.raises(ValueError, match="or they are not scaled as X is: transform both alike"):
+        make().set_params(steps=2).fit(x, y, variations=flipped(np.square(x) * 50))
+
+
+def test_texts_as_versions_are_not_shown():
+    x, y = biased()
+    for given in (np.full((400, 2, 3), "Jane Doe"), np.full((400, 2, 3), "Jane Doe", dtype=object)):
+        with pytest.raises(ValueError, match=r"expected vectors \(individuals, versions, features\)") as told:
+            make().fit(x, y, variations=given)
+        assert "Jane" not in "".join(traceback.format_exception(told.value))
 
 
 def test_versions_without_the_original_are_taken_as_they_are():

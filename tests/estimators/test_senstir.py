@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import ndcg_score
+from sklearn.utils.estimator_checks import check_estimator_sparse_tag
 
 from evenhand.estimators.senstir import (
     SenSTIRRanker,
@@ -78,3 +80,47 @@ def test_estimator_is_a_scikit_learn_one():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"hidden": 100}, r"hidden must be .* got 100; write hidden=\(100,\)"),
+        ({"eps": "0.1"}, "eps must be a number; got '0.1' of type str"),
+        ({"rho": "1"}, "rho must be a number; got '1' of type str"),
+        ({"steps": 1.5}, "steps must be a whole number; got 1.5 of type float"),
+        ({"lr": "a"}, "lr must be a number; got 'a' of type str"),
+        ({"samples": "a"}, "samples must be a whole number; got 'a' of type str"),
+        ({"samples": 1}, "samples must be 2 or more; got 1"),
+        ({"search": "a"}, "search must be a function"),
+        ({"bounds": "x"}, "bounds must be 'data', None, a Box or"),
+        ({"device": "tpu"}, "device='tpu' cannot be used here"),
+        (
+            {"bounds": (0, 1)},
+            r"bounds exclude \d+ of 40 training rows, in column\(s\) \['skill', 'experience', 'proxy'\]",
+        ),
+    ],
+)
+def test_wrong_parameters_are_told_in_one_sentence(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SenSTIRRanker(**parameters).fit(*synthetic_ranking(10, 4))
+
+
+def test_relevance_may_be_digits_and_items_sparse():
+    items = synthetic_ranking(10, 4)
+    ranker = SenSTIRRanker(steps=3, random_state=0)
+    wanted = ranker.fit(*items).predict(items.X)
+    np.testing.assert_array_equal(ranker.fit(items.X, items.y.astype(str), items.query).predict(items.X), wanted)
+    thin = sparse.csr_array(items.X.to_numpy())
+    np.testing.assert_allclose(ranker.fit(thin, items.y, items.query).predict(thin), wanted, atol=1e-5)
+
+
+class Queried(SenSTIRRanker):
+    """Four items a query, as scikit-learn's checks know of none."""
+
+    def fit(self, X, y):
+        return super().fit(X, y, np.arange(X.shape[0]) // 4)
+
+
+def test_it_takes_the_tables_that_it_says():
+    check_estimator_sparse_tag("SenSTIRRanker", Queried(steps=2))

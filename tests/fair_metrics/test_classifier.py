@@ -106,6 +106,20 @@ def test_errors_name_the_cause(call, message):
         call(frame()[0])
 
 
+def test_the_value_that_everybody_shares_is_not_shown():
+    X = frame()[0].assign(code=987654.25)
+    calls = (
+        lambda: from_classifier(X, ["code"]),
+        lambda: from_classifier(X, predict={"code": ["Jane Doe"] * len(X)}),
+        lambda: from_classifier_stream([X], ["code"]),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="'code' has the single value that everybody shares") as told:
+            call()
+        assert "Jane" not in str(told.value)
+        assert "987654" not in str(told.value)
+
+
 @pytest.mark.parametrize("learn", [from_classifier, lambda X, *args, **l2: from_classifier_stream([X], *args, **l2)])
 def test_with_several_strengths_the_directions_of_each_cost_nothing(learn):
     X, _ = frame()
