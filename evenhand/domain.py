@@ -114,17 +114,25 @@ class Box:
         return [[j] for j in self.binary] + [list(block) for block in self.blocks]
 
     @cached_property
+    def two_valued(self) -> Tensor:
+        """Which columns are binary: (d,) bool."""
+        named = torch.zeros(self.d, dtype=torch.bool)
+        named[list(self.binary)] = True
+        return named
+
+    @cached_property
     def _alike(self) -> list[Tensor]:
         """The blocks of each size together, (number of blocks, size): one operation for all of them."""
         sizes = sorted({len(block) for block in self.blocks})
         return [torch.tensor([block for block in self.blocks if len(block) == size]) for size in sizes]
 
     def contains(self, x: Tensor, tolerance: float = 1e-6) -> Tensor:
-        """Which rows lie in the (discrete) set: (n, d) -> (n,) bool."""
-        slack = tolerance * self.high.abs().maximum(self.low.abs())  # in the columns' own units
-        inside = ((x >= self.low - slack) & (x <= self.high + slack)).all(1)
+        """Which rows lie in the (discrete) set: (n, d) -> (n,) bool; on the device and in the precision of x."""
+        low, high = self.low.to(x.dtype).to(x.device), self.high.to(x.dtype).to(x.device)
+        slack = tolerance * high.abs().maximum(low.abs())  # in the columns' own units
+        inside = ((x >= low - slack) & (x <= high + slack)).all(1)
         two = list(self.binary)
-        ends = (x[:, two] - self.low[two]).abs().minimum((x[:, two] - self.high[two]).abs())
+        ends = (x[:, two] - low[two]).abs().minimum((x[:, two] - high[two]).abs())
         inside &= (ends <= slack[two]).all(1)
         for block in self.blocks:
             part = x[:, list(block)]
@@ -264,16 +272,18 @@ class FreeBox(Box):
         Exact for up to six free directions that steer discrete columns; with more of them a row outside the box may be
         called outside though it is not.
         """
-        given, x = x, x.to(self.free)
-        z = x @ self.free
-        slack = tolerance * self.free_low.abs().maximum(self.free_high.abs())
-        ranged = ((z >= self.free_low - slack) & (z <= self.free_high + slack)).all(1)
+        given, x = x, x.detach().cpu().to(self.free)
+        slack = tolerance * self.high.abs().maximum(self.low.abs())
+        z, z_slack = x @ self.free, slack @ self.free.abs()  # what rounding of the columns makes of z
+        ranged = ((z >= self.free_low - z_slack) & (z <= self.free_high + z_slack)).all(1)
         inside = self.box.contains(x, tolerance)
-        nearest = self._inside(x)
-        for p in [nearest, self.box.round(nearest), *self._discrete_points(x, nearest)]:
-            gap = self._across(p - x).abs()
-            near = (gap <= tolerance * self.high.abs().maximum(self.low.abs())).all(1)
-            inside |= self.box.contains(p, tolerance) & near
+        beyond = (ranged & ~inside).nonzero()[:, 0]
+        if len(beyond):
+            x = x[beyond]
+            nearest = self._inside(x)
+            for p in [nearest, self.box.round(nearest), *self._discrete_points(x, nearest)]:
+                near = (self._across(p - x).abs() <= slack).all(1)
+                inside[beyond] |= self.box.contains(p, tolerance) & near
         return (ranged & inside).to(given.device)
 
     def project(self, x: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from evenhand import ranks
+from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.model_step import ModelStep
 from evenhand.output_distances import OutputDistance, mean_squared_logits
@@ -23,7 +24,7 @@ from evenhand.search.gradient import GradientSearch
 from evenhand.search.graphs import not_compiled
 from evenhand.search.mode import gradients_allowed
 from evenhand.search.model_view import Inputs, ModelView, Output
-from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Model, Search, WorstCases, box, pair
+from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Limits, Model, Search, WorstCases, box, pair
 
 LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
 
@@ -59,8 +60,9 @@ class PricedSearch(nn.Module):
     the same lam.
 
     lam steps once for each step of the model: batches whose gradients are accumulated before one step of the optimizer
-    share one price, and lam follows the mean over all of them. Where there is nothing to accumulate, under ``no_grad``
-    or with all parameters frozen, every call is a step.
+    share one price, and lam follows the mean over all of them. What is trained may also lie before the model, as in
+    ``z = encoder(x); fair(head, z)``: the graph of z tells its parameters, whether the head is trained with them or
+    not. Where there is nothing to accumulate, under ``no_grad`` or with all parameters frozen, every call is a step.
 
     vary, at, output, first_layer: how to look at the model, see ``ModelView``.
     """
@@ -108,7 +110,7 @@ class PricedSearch(nn.Module):
         self.fair_metric.check_width(view.x)
         if self.at is None and not view.x.requires_grad:  # what a network computed may overflow, and scalers know how
             check_finite(view.x)
-        check_inside(self.bounds, view.x)
+        check_inside(self.bounds, view.x, max(1e-6, torch.finfo(view.dtype).eps))
         return view
 
     @not_compiled
@@ -123,14 +125,14 @@ class PricedSearch(nn.Module):
     def find_from(self, view: ModelView, gain: Gain, rows: Tensor | None = None) -> WorstCases:
         """``find``, from a view that is there already."""
         if self.training:
-            self._step.begin(view.parameters(), self.lam)
+            self._step.begin(view.parameters(), self.lam, view.before())
         price = (self._step.lam if self.training else self.lam) if self.eps > 0 else float("inf")
         n = len(view.x)
         share = ranks.share_of(n) if self.training else ranks.drawing(n)
         with ranks.joint_draws(share):
             found = self.search(view, gain, view.x, self.fair_metric, price, self.bounds, self.generator, rows)
         if self.training and self.eps > 0 and share.total:
-            mean_d_x = self._step.mean(ranks.mean_of_all(found.d_x).to(self.lam), share.total)
+            mean_d_x = self._step.mean(ranks.mean_of_all(found.d_x.detach()).to(self.lam), share.total)
             self.lam.copy_(self.lam_rule(self._step.lam, mean_d_x, self.eps))
         return found
 
@@ -239,23 +241,48 @@ class FairRegularizer(PricedSearch):
         return Evaluated(value, d_y, d_x, whole.h_x(), found)
 
 
-def check_inside(bounds: Bounds, x: Tensor) -> None:
-    """Rows outside the bounds are an error that counts them and names the columns: from there x' would jump inside."""
+def check_inside(bounds: Bounds, x: Tensor, tolerance: float = 1e-6) -> None:
+    """Rows outside the bounds are an error that counts them and names the columns: from there x' would jump inside.
+
+    Whether a row is outside is for the domain to say, which is asked where a few passes over x leave a doubt.
+    """
     limits = box(bounds, x)
-    if limits is None or len(x) == 0:
+    if limits is None or len(x) == 0 or not bool(_in_doubt(bounds, limits, x, tolerance)):
         return
-    rounding = 1e-6 * torch.maximum(limits.low.abs(), limits.high.abs())
-    least, most = x.amin(0), x.amax(0)
-    if bool(((least >= limits.low - rounding) & (most <= limits.high + rounding)).all()):
-        return  # the common case, in two passes
-    outside = (x < limits.low - rounding) | (x > limits.high + rounding)
+    domain = bounds if isinstance(bounds, Box) else None
+    low, high = limits[:2] if domain is None else (side.to(x.dtype).to(x.device) for side in domain)
+    rounding = tolerance * torch.maximum(low.abs(), high.abs())
+    beyond = (x < low - rounding) | (x > high + rounding)
+    outside = beyond.any(1) if domain is None else ~domain.contains(x, tolerance) & ~x.isnan().any(1)
     if bool(outside.any()):
-        columns = outside.any(0).nonzero()[:, 0].tolist()
+        columns = beyond.any(0).nonzero()[:, 0].tolist()
+        where = f"{len(columns)} of {x.shape[1]} columns: {columns[:10]}{' ...' if len(columns) > 10 else ''}"
+        cure = "give the range that the features take after scaling, for example bounds=(x_train.amin(0), "
+        cure += "x_train.amax(0))"
+        if not columns:
+            where = "their binary or one-hot columns, or along the free directions"
+            cure = "give the bounds of the people themselves; where mixtures of people are wanted, bounds.hull()"
         raise ValueError(
-            f"{int(outside.any(1).sum())} of {len(x)} rows lie outside bounds, in {len(columns)} of {x.shape[1]} "
-            f"columns: {columns[:10]}{' ...' if len(columns) > 10 else ''}; people must be possible people: give the "
-            "range that the features take after scaling, for example bounds=(x_train.amin(0), x_train.amax(0))"
+            f"{int(outside.sum())} of {len(x)} rows lie outside bounds, in {where}; people must be possible people: "
+            f"{cure}"
         )
+
+
+def _in_doubt(bounds: Bounds, limits: Limits, x: Tensor, tolerance: float) -> Tensor:
+    """False where all rows are clearly inside, as they are in almost every batch."""
+    rounding = tolerance * torch.maximum(limits.low.abs(), limits.high.abs())
+    inside = ((x.amin(0) >= limits.low - rounding) & (x.amax(0) <= limits.high + rounding)).all()
+    if not isinstance(bounds, Box):
+        return ~inside
+    if bounds.binary:
+        two = bounds.two_valued.to(x.device)
+        inside &= (((x == limits.low) | (x == limits.high)).all(0) | ~two).all()
+    if bounds.blocks:
+        inside &= (bounds.box if isinstance(bounds, FreeBox) else bounds).contains(x, tolerance).all()
+    if limits.free is not None and limits.free_low is not None and limits.free_high is not None:
+        z, z_rounding = x @ limits.free, rounding @ limits.free.abs()
+        inside &= ((z.amin(0) >= limits.free_low - z_rounding) & (z.amax(0) <= limits.free_high + z_rounding)).all()
+    return ~inside
 
 
 def check_finite(x: Tensor) -> None:

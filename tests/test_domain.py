@@ -302,3 +302,14 @@ def test_a_point_whose_moves_are_held_by_one_column_at_a_time():
     nearest = lsq_linear(across, across @ x[0].numpy(), (low, high), tol=1e-14)
     found = across @ (dom.project(x)[0] - x[0]).numpy()
     assert np.square(found).sum() == pytest.approx(2 * nearest.cost, rel=1e-6)
+
+
+def test_rounding_of_large_columns_does_not_put_people_outside():
+    """Their free coordinate may be small where they are large: 64-bit people, who are seen in 32 bits."""
+    generator = torch.Generator().manual_seed(0)
+    x = 1000 + torch.randn(50, 4, generator=generator, dtype=torch.float64)
+    across = torch.tensor([[1.0], [-1.0], [1.0], [-1.0]], dtype=torch.float64)
+    free = Box(x.amin(0), x.amax(0)).freed(across, x)
+    assert free.contains(x.float()).all()
+    farthest = (x @ across)[:, 0].argmax()
+    assert not free.contains(x[farthest] + 0.1 * across.T).any()

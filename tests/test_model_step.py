@@ -76,3 +76,25 @@ def test_without_anything_to_accumulate_every_batch_is_a_step():
         step.begin([], lam())
         assert step.count == 0
         step.mean(torch.tensor(1.0), 3)
+
+
+@pytest.mark.parametrize("kind", [nn.Parameter, lambda t: t.requires_grad_(True)])
+@pytest.mark.parametrize("own", ["trainable", "frozen"])
+def test_what_is_trained_before_the_model_tells_steps_too(kind, own):
+    weight, head, step = kind(torch.ones(2)), nn.Linear(2, 2).requires_grad_(own == "trainable"), ModelStep()
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    weight.sum().backward()
+    optimizer.step()
+    parameters = [p for p in head.parameters() if p.requires_grad]
+    for _ in range(2):
+        for count in (0, 3):
+            people = torch.rand(3, 2, requires_grad=True)  # a leaf as well, and nothing that is trained
+            step.begin(parameters, lam(), [people, weight])
+            assert step.count == count
+            step.mean(torch.tensor(1.0), 3)
+        optimizer.step()
+    step.begin(parameters, lam(), [weight])
+    step.mean(torch.tensor(1.0), 3)
+    weight.data += 1.0
+    step.begin(parameters, lam(), [weight])
+    assert step.count == 0

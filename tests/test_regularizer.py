@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from evenhand import ranks
+from evenhand.domain import Box
 from evenhand.fair_metrics import FairMetric
 from evenhand.output_distances import mean_squared_logits, total_variation
-from evenhand.regularizer import FairRegularizer, gradient_rule, ratio_rule
+from evenhand.regularizer import FairRegularizer, check_inside, gradient_rule, ratio_rule
 from evenhand.search import GradientSearch
 from evenhand.search.worst_cases import WorstCases
 
@@ -197,6 +198,49 @@ def test_rows_outside_bounds_are_counted_and_their_columns_named():
         regularizer(bounds=(0.0, 1e-8))(model, people() * 1e-8 + 1.5e-8)
 
 
+def test_the_domain_says_who_lies_inside():
+    """Along (1, 1) people may run from (-1, -1) to (2, 2), though each column of the box ends at 0 and 1."""
+    free = torch.tensor([[1.0], [1.0], [0.0]], dtype=torch.float64) / 2**0.5
+    ends = torch.tensor([[-1.0, -1.0, 0.0], [2.0, 2.0, 1.0]], dtype=torch.float64)
+    domain = Box(0.0, 1.0, d=3).freed(free, ends)
+    torch.manual_seed(0)
+    model, metric = nn.Linear(3, 2).double(), FairMetric(free)
+    search, generator = GradientSearch(subspace_steps=300, starts=12), torch.Generator().manual_seed(0)
+    fair = FairRegularizer(metric, eps=0.0, bounds=domain, search=search, generator=generator)
+    x = torch.tensor([[1.5, 1.5, 0.5], [-0.5, -0.2, 0.0], [0.5, 0.5, 1.0]], dtype=torch.float64)
+    z = (x @ free)[:, 0]
+    run = torch.maximum(z + 2**0.5, 2 * 2**0.5 - z)  # to the farther end
+    expected = run.square() * (model.weight @ free).square().mean()
+    torch.testing.assert_close(fair.evaluate(model, x).found.gain, expected, rtol=1e-3, atol=0.0)
+    for inside in (x, x.float()):
+        check_inside(domain, inside)
+    too_far = torch.tensor([[2.2, 2.2, 0.5], [2.0, 0.5, 0.5], [0.5, 0.5, 0.5]], dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"2 of 3 rows lie outside bounds"):
+        fair(model, too_far)
+    assert domain.contains(too_far).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_binary_columns_and_blocks_belong_to_the_domain(dtype):
+    low, high = [-0.7312] + [0.0] * 4, [1.3677] + [1.0] * 4
+    model, metric = net(dtype), FairMetric(torch.eye(D)[:, 4:])
+    inside = torch.tensor([[-0.7312, 1, 0, 0, 0.5], [1.3677, 0, 0, 1, 0.25]], dtype=dtype)
+    for box, column in ((Box(low, high, binary=[0, 1]), 0), (Box(low, high, blocks=[[1, 2, 3]]), 1)):
+        FairRegularizer(metric, bounds=box)(model, inside)
+        between = inside.clone()
+        between[1, column] = 0.25
+        with pytest.raises(ValueError, match=r"1 of 2 rows .*binary or one-hot columns.*bounds\.hull\(\)") as error:
+            FairRegularizer(metric, bounds=box)(model, between)
+        assert "0.25" not in str(error.value)
+    FairRegularizer(metric, bounds=Box(low, high, binary=[0]).hull())(model, between)
+
+
+def test_a_step_that_overflowed_is_left_to_the_scaler():
+    z = people().requires_grad_() * torch.where(torch.arange(40) == 3, torch.nan, 1.0)[:, None].double()
+    for bounds in ((0.0, 1.0), Box(0.0, 1.0, d=D), Box(0.0, 1.0, d=D).freed(torch.eye(D)[:, :1], people())):
+        assert torch.isnan(regularizer(bounds=bounds)(net(), z))
+
+
 class Wrapped:
     def __init__(self, model):
         self.model = model
@@ -306,6 +350,38 @@ def test_lam_steps_once_per_optimizer_step_however_many_batches_it_has(optimizer
     assert lams[0] != pytest.approx(0.5, abs=0.01)
     assert lams[0] == pytest.approx(lams[2], abs=1e-6)
     torch.testing.assert_close(lams[1], lams[3], rtol=1e-5, atol=1e-6)
+
+
+HEADS = {
+    "trained with it": lambda encoder, head: [*encoder.parameters(), *head.parameters()],
+    "not in the optimizer": lambda encoder, head: encoder.parameters(),
+    "frozen": lambda encoder, head: [p.requires_grad_() for p in encoder.parameters() if head.requires_grad_(False)],
+}
+
+
+@pytest.mark.parametrize("head_is", HEADS)
+@pytest.mark.parametrize("given", ["tensor", "dict", "leaf before"])
+def test_lam_steps_with_an_encoder_before_the_model(head_is, given):
+    """One step of lam for each of the optimizer, as with one batch; by hand for a search whose d_X is known."""
+    x, lams = people(64), []
+    for cuts in ([], [10, 30, 31]):
+        torch.manual_seed(0)
+        encoder, head = nn.Linear(D, D).double(), net()
+        fair = regularizer(search=ends, bounds=None, lam_rule=gradient_rule(0.2))
+        own = torch.optim.SGD(HEADS[head_is](encoder, head), lr=0.01)
+        seen = []
+        for _ in range(6):
+            own.zero_grad()
+            before = fair.lam.item()
+            for part in x.tensor_split(cuts):
+                z = encoder(part.clone().requires_grad_() if given == "leaf before" else part)
+                called, z = ((lambda z, head=head: head(z)), {"z": z}) if given == "dict" else (head, z)
+                (fair(called, z) * len(part) / len(x)).backward()
+            own.step()
+            seen.append(fair.lam.item() != before)
+        assert all(seen)
+        lams.append(fair.lam.item())
+    assert lams[0] == pytest.approx(lams[1], abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["tensors of ones own", "functional_call"])

@@ -63,7 +63,7 @@ class GradientSearch:
                 fair_metric = fair_metric.matching(x)
                 directions, back = _directions(fair_metric.directions, bounds)
                 path = view.path(gain, directions, self.fast)
-                moves = _Moves(directions, back, box(bounds, x))
+                moves = _Moves(directions, back, limits := box(bounds, x), _in_box(bounds, limits, x))
                 climb = _Climb(self, path, x, fair_metric, moves, float(lam), gain_at_x(gain, view.h_x))
                 for _ in range(self.starts):
                     climb.run(generator)
@@ -83,6 +83,17 @@ def _directions(directions: Tensor, bounds: Bounds) -> tuple[Tensor, Tensor | No
     return turned
 
 
+def _in_box(bounds: Bounds, limits: Limits | None, x: Tensor) -> Tensor:
+    """p of x = M p + A z, (n, d): x itself, but for rows that lie outside the box and in the domain all the same."""
+    if limits is None or not isinstance(bounds, FreeBox):
+        return x
+    if len(x) == 0 or bool(((x.amin(0) >= limits.low) & (x.amax(0) <= limits.high)).all()):
+        return x
+    beyond = ((x < limits.low) | (x > limits.high)).any(1).nonzero()[:, 0]
+    p = bounds.lifted(x[beyond].cpu().to(torch.float64))
+    return x.index_copy(0, beyond, p.to(x.dtype).to(x.device))
+
+
 @dataclass(frozen=True)
 class _Moves:
     """x' = x + A u + v: the columns of A, (d, k), of which the first run freely, and the limits of the domain."""
@@ -90,6 +101,7 @@ class _Moves:
     directions: Tensor
     back: Tensor | None  # from the coordinates u to those of the metric's own directions
     limits: Limits | None
+    p: Tensor  # (n, d) the people as the limits of the columns see them
 
     @property
     def freed(self) -> int:
@@ -101,7 +113,7 @@ class _Moves:
         return u[:, self.freed :] @ self.directions[:, self.freed :].T
 
     def across(self, v: Tensor) -> Tensor:
-        """v without what would move the free coordinates: x + A u + M v is in Dom when x + v is in the box."""
+        """v without what would move the free coordinates: x + A u + M v is in Dom when p + v is in the box."""
         if self.freed == 0:
             return v
         free = self.directions[:, : self.freed]
@@ -303,7 +315,7 @@ class _Climb:
     def _margins_of(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """How far each row may move down and up before it leaves the box, (n, d) twice."""
         assert self.limits is not None
-        x.copy_(self.x)
+        x.copy_(self.moves.p)
         return self.limits[0] - x, self.limits[1] - x
 
     def _into_box(self, held: Tensor | None, v: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from types import CodeType, FunctionType, MethodType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor, nn
@@ -84,10 +84,8 @@ def constant(t: Tensor) -> Tensor:
     return t.detach().clone() if t.is_inference() else t.detach()
 
 
-def still(model: Callable[..., Any], hidden: list[nn.Module] | None = None) -> Callable[..., Any]:
+def still(model: Callable[..., Any]) -> Callable[..., Any]:
     """The model as it is in eval mode, for as long as one likes, while the model itself keeps its mode.
-
-    hidden: modules of a function in which ``modules_in`` found none.
 
     A module in train mode is seen through its ``twin``, so that nobody else who uses it meanwhile notices, and a
     backward pass that runs it again (checkpointing) finds the same mode. What has no twin is put in eval mode for the
@@ -99,14 +97,27 @@ def still(model: Callable[..., Any], hidden: list[nn.Module] | None = None) -> C
         other = twin(model)
         if other is not None:
             return other
-    elif not any(m.training for top in hidden or modules_in(model) for m in top.modules()):
+    elif not any(m.training for top in modules_in(model) for m in top.modules()):
         return model
+    return beside(model, model)
+
+
+def beside(call: Callable[..., Any], quiet: Any) -> Callable[..., Any]:
+    """The call, during which the modules of ``quiet`` are in eval mode."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        with eval_mode(hidden or model):
-            return model(*args, **kwargs)
+        with eval_mode(quiet):
+            return call(*args, **kwargs)
 
     return called
+
+
+def hidden_from(visible: list[nn.Module], call: Callable[[], Any]) -> list[nn.Module]:
+    """The modules that run when ``call()`` does and are neither among the visible ones nor twins of these; without
+    those that are made for the call and gone after it."""
+    known = {id(vars(part).get("_parameters")) for top in visible for part in top.modules()}  # which a twin shares
+    found = [ref(module) for module in modules_called(call) if id(vars(module).get("_parameters")) not in known]
+    return [module for module in (each() for each in found) if module is not None]
 
 
 def modules_called(call: Callable[[], Any]) -> list[nn.Module]:
@@ -193,6 +204,23 @@ def weights_in(model: Any) -> list[Tensor]:
             if weight.requires_grad:
                 weights[id(weight)] = weight
     return list(weights.values())
+
+
+def leaves_of(computed: list[Tensor]) -> list[Tensor]:
+    """The leaves of the graphs that these tensors were computed by, from near to far; and those that are parameters
+    themselves."""
+    found: dict[int, Tensor] = {id(t): t for t in computed if isinstance(t, nn.Parameter) and t.requires_grad}
+    nodes: dict[Any, None] = {t.grad_fn: None for t in computed if t.grad_fn is not None}
+    todo = list(nodes)
+    for node in todo:  # which grows meanwhile
+        leaf = getattr(node, "variable", None)  # of the nodes that accumulate gradients
+        if isinstance(leaf, Tensor):
+            found[id(leaf)] = leaf
+        for before, _ in node.next_functions:
+            if before is not None and before not in nodes:
+                nodes[before] = None
+                todo.append(before)
+    return list(found.values())
 
 
 def _held(model: Any) -> list[nn.Module | Tensor]:

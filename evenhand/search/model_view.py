@@ -10,10 +10,22 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.first_layer import Split, agreed, moved, split, split_named
-from evenhand.search.mode import constant, gradients_allowed, modules_called, modules_in, still, twin, weights_in
+from evenhand.search.mode import (
+    beside,
+    constant,
+    eval_mode,
+    gradients_allowed,
+    hidden_from,
+    leaves_of,
+    modules_in,
+    still,
+    twin,
+    weights_in,
+)
 from evenhand.search.paths import Path, PlainPath, ReLUPath, SplitPath
 from evenhand.search.precision import Autocast, at_least_float32
 from evenhand.search.walks import NormedWalk, walk_along
@@ -50,23 +62,25 @@ class ModelView:
         first_layer: str | None = None,
     ) -> None:
         _refuse_transforms()
+        self.given: Tensor
+        self.call: Callable[[Tensor], Any]
+        self.autocast: Autocast
+        self.tapped: _Tapped | None
         self.output, self.modules, self.weights = output, modules_in(model), weights_in(model)
-        self.h_at_x: Tensor | None = None
-        if at is not None:
-            self.given, self.call, given_h = _tap(model, x, at)
-        else:
-            self.given, self.call = _movable(still(model), x, vary)
-        self.autocast, self.way = Autocast(self.given.device), _way(x, vary, at)
-        if at is not None:
-            self.h_at_x = self._outputs(given_h)
-        elif self._hides_modules(model):
-            self.given, self.call = _movable(still(model, self.modules), x, vary)
+        self.way, self.inputs = _way(x, vary, at, output), _tensors(x)
+        self.hidden = self._look(model, x, vary, at)
+        if self.hidden:
+            self.modules, self.weights = self.modules + self.hidden, self.weights + weights_in(self.hidden)
+            with eval_mode(self.hidden):
+                self._set(model, x, vary, at)
+            self.call = beside(self.call, self.hidden)
+        self.h_at_x: Tensor | None = None if self.tapped is None else self._outputs(self.tapped.whole)
         self.shape, self.dtype = self.given.shape[1:], self.given.dtype
         self.x = at_least_float32(self.given.flatten(1))
         self.cut: Split | None = None
         self._check_rows(model)
         if at is None and isinstance(x, Tensor) and self.given.ndim == 2 and self.given.dtype == self.x.dtype:
-            self.cut = _cut(model, self.call, first_layer, self)
+            self.cut = _cut(model, self.call, first_layer, self) if not self.hidden else None
         if self.cut is not None:
             with self.autocast.off():
                 self.head = self.cut.head.now()
@@ -80,7 +94,11 @@ class ModelView:
 
     def parameters(self) -> list[Tensor]:
         """What is trained of the model, as far as it can be seen."""
-        return self.weights if self.weights else weights_in(self.modules)
+        return self.weights
+
+    def before(self) -> list[Tensor]:
+        """What is trained before the model: the leaves that its inputs were computed from."""
+        return leaves_of(self.inputs)
 
     def h_x(self) -> Tensor:
         if self.h_at_x is None:
@@ -149,13 +167,32 @@ class ModelView:
         h = at_least_float32(h)
         return h[:, None] if h.ndim == 1 else h
 
-    def _hides_modules(self, model: Any) -> bool:
-        """Whether a function in which no module was found runs some; then they are its modules."""
-        if self.modules or len(self.given) == 0 or _known(model, [], self.way, False):
-            return False
-        with torch.no_grad(), self.autocast.on():
-            self.modules = modules_called(lambda: self.call(constant(self.given).clone()))
-        return bool(self.modules)
+    def _set(self, model: Any, x: Inputs, vary: str | int | None, at: str | None) -> None:
+        """What moves, and the model as a function of it."""
+        self.tapped = None if at is None else _Tapped(model, x, at)
+        if self.tapped is None:
+            self.given, self.call = _movable(still(model), x, vary)
+        else:
+            self.given, self.call = self.tapped.first, self.tapped.behind
+        self.autocast = Autocast(self.given.device)
+
+    def _look(self, model: Any, x: Inputs, vary: str | int | None, at: str | None) -> list[nn.Module]:
+        """``_set``; and the modules that the model runs and that nobody finds who only looks at it, whatever their mode
+        is now. Asked of each model until it was seen to have none: those that it has may be others the next time."""
+        if _known(model, self.modules, self.way, "hides none"):
+            self._set(model, x, vary, at)
+            return []
+
+        def run() -> None:
+            self._set(model, x, vary, at)  # with at= this runs the model
+            if self.tapped is None and len(self.given) > 0:
+                with torch.no_grad(), self.autocast.on():
+                    self.call(constant(self.given).clone())
+
+        hidden = hidden_from(self.modules, run)
+        if not hidden and len(self.given) > 0:
+            _remember(model, self.modules, self.way, "hides none")
+        return hidden
 
     def _check_rows(self, model: Any) -> None:
         """Each person's output must be a matter of the person: the same in a second call, in which half of the others
@@ -177,6 +214,9 @@ class ModelView:
                 "eval mode, and would count as unfairness: look for dropout or noise that ignores the mode (F.dropout "
                 "without training=self.training) and for BatchNorm without running statistics"
             )
+        if self.tapped is not None:
+            with self.autocast.on(), eval_mode(self.hidden):
+                self.tapped.check_reach(self._outputs)
         _remember(model, self.modules, self.way, False)
         if bool(torch.isfinite(h).all() & (h[half:] != again[half:]).any()):
             _remember(model, self.modules, self.way, True)
@@ -214,9 +254,15 @@ def _remember(model: Any, modules: list[nn.Module], *what: Any) -> None:
         _seen.setdefault(anchor, set()).add((mark, *what))
 
 
-def _way(x: Inputs, vary: str | int | None, at: str | None) -> tuple[Any, ...]:
-    """How a model is called: another way may run other parts of it."""
-    return vary, at, None if isinstance(x, Tensor) else tuple(x) if isinstance(x, Mapping) else len(x)
+def _way(x: Inputs, vary: str | int | None, at: str | None, output: Output | None) -> tuple[Any, ...]:
+    """How a model is called, and what is judged of it: another way may run other parts of it."""
+    given = tuple(x) if isinstance(x, Mapping) else len(x) if isinstance(x, tuple | list) else None
+    return vary, at, given, getattr(output, "__code__", type(output))
+
+
+def _tensors(x: Inputs) -> list[Tensor]:
+    several = x.values() if isinstance(x, Mapping) else x if isinstance(x, tuple | list) else (x,)
+    return [each for each in several if isinstance(each, Tensor)]
 
 
 def view_of(model: Model, x: Tensor) -> ModelView:
@@ -317,43 +363,87 @@ class _Tap(nn.Module):
         return tuple(map(_copy, self.gave)) if type(self.gave) is tuple else _copy(self.gave)
 
 
-def _tap(model: Any, x: Inputs, at: str) -> tuple[Tensor, Callable[[Tensor], Any], Any]:
-    """The output of a layer, with gradients; the model as a function of that output; and what the model gave."""
-    layers = dict(model.named_modules()) if isinstance(model, nn.Module) else {}
-    if not at or at not in layers:
-        raise ValueError(
-            f"at={at!r} does not name a layer of the model; it has {[name for name in layers if name][:40]}"
-        )
-    if isinstance(layers[at], nn.ModuleList | nn.ModuleDict):
-        raise ValueError(f"at={at!r} is a list of layers; name one of them")
-    layer = twin(layers[at])
-    tap = _Tap(layer)
-    tapped = None if layer is None else twin(model, {layers[at]: tap})
-    if tapped is None:
-        raise TypeError(
-            f"the model cannot be looked at behind {at!r}: its forward belongs to the instance, as in a scripted or "
-            "wrapped module; give the part behind the layer as the model and its input as x"
-        )
+class _Tapped:
+    """A model as a function of what its layer ``at`` gives."""
 
-    def run() -> Any:
-        if isinstance(x, Mapping):
-            return tapped(**{name: _copy(value) for name, value in x.items()})
-        return tapped(*map(_copy, (x,) if isinstance(x, Tensor) else x))
+    def __init__(self, model: Any, x: Inputs, at: str) -> None:
+        layers = dict(model.named_modules()) if isinstance(model, nn.Module) else {}
+        if not at or at not in layers:
+            raise ValueError(
+                f"at={at!r} does not name a layer of the model; it has {[name for name in layers if name][:40]}"
+            )
+        if isinstance(layers[at], nn.ModuleList | nn.ModuleDict):
+            raise ValueError(f"at={at!r} is a list of layers; name one of them")
+        layer = twin(layers[at])
+        self.at, self.x, self.tap, self.recurrent = at, x, _Tap(layer), isinstance(layers[at], nn.RNNBase)
+        tapped = None if layer is None else twin(model, {layers[at]: self.tap})
+        if tapped is None:
+            raise TypeError(
+                f"the model cannot be looked at behind {at!r}: its forward belongs to the instance, as in a scripted "
+                "or wrapped module; give the part behind the layer as the model and its input as x"
+            )
+        self.model = tapped
+        self.whole = self._run()  # what the model gives
+        gave = self.tap.gave
+        first = gave[0] if isinstance(gave, tuple) and gave else gave
+        if self.tap.calls != 1:
+            raise ValueError(f"at={at!r} must be called once when the model is; it was called {self.tap.calls} times")
+        if not isinstance(first, Tensor):
+            raise TypeError(
+                f"at={at!r} must give a tensor, or a tuple that begins with one; it gives {type(first).__name__}"
+            )
+        self.first = _real(first, f"the output of {at!r}")  # what moves, with gradients
 
-    whole = run()
-    first = tap.gave[0] if isinstance(tap.gave, tuple) and tap.gave else tap.gave
-    if tap.calls != 1:
-        raise ValueError(f"at={at!r} must be called once when the model is; it was called {tap.calls} times")
-    if not isinstance(first, Tensor):
-        raise TypeError(
-            f"at={at!r} must give a tensor, or a tuple that begins with one; it gives {type(first).__name__}"
-        )
-
-    def behind(moving: Tensor) -> Any:
-        tap.instead = moving
+    def behind(self, moving: Tensor) -> Any:
+        """What the model gives when the layer gives something else."""
+        self.tap.instead = moving
         try:
-            return run()
+            return self._run()
         finally:
-            tap.instead = None
+            self.tap.instead = None
 
-    return _real(first, f"the output of {at!r}"), behind, whole
+    def check_reach(self, judged: Output) -> None:
+        """What moves must reach the output that is judged, or R(h) would be zero whatever the model does; and no other
+        part of a recurrent layer's output may, which says the same again and would stay as it was."""
+        moves, stays = self._reach(judged)
+        if moves and not (stays and self.recurrent):
+            return
+        cure = "name a layer from whose output the model's own is computed"
+        if isinstance(self.tap.gave, tuple):
+            cure = (
+                "it gives a tuple, of which the first part moves and the others stay. Let the model read the first "
+                "only (of a recurrent layer out[:, -1] in the place of h_n), or wrap the layer in a module that gives "
+                "the one tensor that is read, and name that module"
+            )
+        what = "is not all that reaches" if moves else "does not reach"
+        raise ValueError(f"what moves at at={self.at!r} {what} the output that is judged: {cure}")
+
+    def _reach(self, judged: Output) -> tuple[bool, bool]:
+        """Whether the output depends on what moves, and whether on the other parts of what the layer gives."""
+        gave, moving = self.tap.gave, constant(self.first).clone()
+        parts, structure = tree_flatten(gave)
+        with gradients_allowed():
+            moving.requires_grad_(True)
+            parts = [constant(p).clone().requires_grad_(True) if _is_real(p) else p for p in parts]
+            self.tap.gave = tree_unflatten(parts, structure)
+            try:
+                h = judged(self.behind(moving.clone()))
+                others = [p for p in parts if _is_real(p)]
+                slopes: tuple[Tensor | None, ...] = (None,) * (1 + len(others))
+                if h.requires_grad:
+                    slopes = torch.autograd.grad(h.sum(), [moving, *others], allow_unused=True)
+                moves = slopes[0] is not None
+                if not moves:  # through a step without a slope, perhaps
+                    moves = not torch.equal(h, judged(self.behind(moving.detach() + 1)))
+            finally:
+                self.tap.gave = gave
+        return moves, any(slope is not None for slope in slopes[1:])
+
+    def _run(self) -> Any:
+        if isinstance(self.x, Mapping):
+            return self.model(**{name: _copy(value) for name, value in self.x.items()})
+        return self.model(*map(_copy, (self.x,) if isinstance(self.x, Tensor) else self.x))
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()

@@ -396,3 +396,24 @@ def test_the_free_coordinate_goes_to_the_ends_of_its_range_and_no_further():
     down = torch.minimum(x[:, 0] / 0.6, (1 - x[:, 1]) / 0.8)
     torch.testing.assert_close(found.u[:, 0], torch.where(up > down, up, -down), rtol=1e-4, atol=1e-4)
     assert ((found.x_worst >= 0) & (found.x_worst <= 1)).all()
+
+
+def test_people_outside_the_box_and_in_the_domain_need_not_pay_to_stay():
+    """x = M p + A z: what the columns' limits hold is p. The worst case of a linear model has a closed form."""
+    free = torch.tensor([[2.0], [1.0], [0.0]], dtype=torch.float64) / 5**0.5
+    domain = FreeBox(Box(0.0, 1.0, d=3), free, [-4.0], [4.0])
+    generator = torch.Generator().manual_seed(0)
+    p = torch.rand(30, 3, generator=generator, dtype=torch.float64)
+    z = 6 * torch.rand(30, 1, generator=generator, dtype=torch.float64) - 3
+    x = p - (p @ free) @ free.T + z @ free.T
+    assert 0 < domain.box.contains(x).sum() < 30
+    assert domain.contains(x).all()
+    weight = torch.tensor([[1.0, 0.5, 0.0]], dtype=torch.float64)  # along the free direction only
+    h_x = x @ weight.T
+    found = GradientSearch(subspace_steps=300, starts=12)(
+        lambda x: x @ weight.T, DistanceGain(h_x), x, FairMetric(free), 100.0, domain, generator
+    )
+    assert domain.contains(found.x_worst).all()
+    assert (found.d_x < 1e-6).all()
+    farthest = torch.maximum(4 - z, z + 4)[:, 0]
+    torch.testing.assert_close(found.gain, (farthest * (weight @ free)[0, 0]).square(), rtol=1e-3, atol=0.0)

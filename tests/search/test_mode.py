@@ -7,7 +7,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from evenhand.search.mode import eval_mode, gradients_allowed, mode_free, modules_called, modules_in, still, twin
+from evenhand.search.mode import (
+    eval_mode,
+    gradients_allowed,
+    hidden_from,
+    leaves_of,
+    mode_free,
+    modules_called,
+    modules_in,
+    still,
+    twin,
+)
 
 NET = nn.Sequential(nn.Linear(2, 3), nn.Dropout(), nn.BatchNorm1d(3))
 
@@ -233,3 +243,21 @@ def test_what_hangs_on_a_module_may_follow_its_mode(change):
     model.train()
     for key, value in model.state_dict().items():
         assert torch.equal(value, state[key]), key
+
+
+def test_modules_that_a_call_hides_are_those_that_are_neither_seen_nor_twins():
+    seen, hidden = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), nn.Dropout(0.5)
+    x, other = torch.rand(4, 2), twin(seen)
+    assert hidden_from([seen], lambda: (seen(x), other(x), nn.Dropout(0.5)(x))) == []
+    assert hidden_from([seen], lambda: hidden(other(x))) == [hidden]
+    assert hidden.training
+
+
+def test_leaves_are_those_of_the_graph_and_each_is_named_once():
+    first, second, x = nn.Linear(3, 3), nn.Linear(3, 2), torch.rand(4, 3, requires_grad=True)
+    first.bias.requires_grad_(False)
+    z = torch.tanh(first(first(x)))
+    assert {id(t) for t in leaves_of([z, second(z)])} == {id(t) for t in (x, first.weight, *second.parameters())}
+    assert leaves_of([second(z)])[-1] is not second.weight  # from near to far
+    assert leaves_of([x, z.detach(), torch.ones(2)]) == []
+    assert leaves_of([second.weight]) == [second.weight]  # an input that is learned

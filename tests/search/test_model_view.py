@@ -2,6 +2,7 @@
 
 import copy
 import threading
+import weakref
 
 import pytest
 import torch
@@ -440,7 +441,136 @@ def test_a_model_is_asked_about_its_rows_once(way):
     given, options = WAYS[way]
     model, calls = made(Counting), []
     model.calls = calls
-    for n, asked in ((1, 2), (1, 0), (20, 2), (20, 0), (1, 0), (5, 0)):
+    reach = 1 if way == "at" else 0  # whether what moves reaches the output
+    whole = 0 if way == "at" else 1  # whether it hides modules, which with at= is seen on the way
+    for n, asked in ((1, 2 + reach + whole), (1, 0), (20, 2 + reach), (20, 0), (1, 0), (5, 0)):
         calls.clear()
         ModelView(model, given(torch.rand(n, 3, dtype=torch.float64)), **options)
         assert len(calls) == asked + (way == "at")  # where h(x) comes with the layer's output
+
+
+class Recurrent(nn.Module):
+    """The same function, read off a recurrent layer's output in several ways."""
+
+    def __init__(self, kind, read):
+        super().__init__()
+        self.body, self.head, self.read = kind(3, 4, batch_first=True), nn.Linear(4, 2), read
+
+    def forward(self, x):
+        out, last = self.body(x)
+        last = (last[0] if isinstance(last, tuple) else last)[-1]
+        return self.head({"out": out[:, -1], "h_n": last, "both": (out[:, -1] + last) / 2}[self.read])
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM, nn.RNN])
+@pytest.mark.parametrize("n", [1, 6])
+@pytest.mark.parametrize("trained", [True, False])
+def test_at_a_recurrent_layer_of_which_another_part_is_read(kind, n, trained):
+    x = torch.rand(n, 5, 3, dtype=torch.float64)
+    fair = FairRegularizer(FairMetric(torch.eye(20, dtype=torch.float64)[:, 16:18]), at="body", eps=0.0, bounds=(-1, 1))
+    assert fair(made(Recurrent, kind, "out").requires_grad_(trained), x) > 0
+    for read, says in (("h_n", "does not reach"), ("both", "is not all that reaches")):
+        model = made(Recurrent, kind, read).requires_grad_(trained)
+        for _ in range(2):
+            with pytest.raises(
+                ValueError, match=rf"at='body' {says} .*out\[:, -1\] in the place of h_n.*wrap the layer"
+            ):
+                fair(model, x)
+
+
+class Beside(nn.Module):
+    def __init__(self, read):
+        super().__init__()
+        self.first, self.head, self.read = Pair(), nn.Linear(3, 2), read
+
+    def forward(self, x):
+        one, other = self.first(x)
+        if self.read == "a step":
+            return self.head((one > 0.5).to(x))
+        if self.read == "one and, detached, the other":
+            return self.head(one + other)
+        return self.head({"one": one, "other": other, "none": x}[self.read])
+
+
+class Pair(nn.Module):
+    def forward(self, x):
+        return 2.0 * x, 3.0 * x
+
+
+@pytest.mark.parametrize("read", ["one", "a step", "one and, detached, the other", "other", "none"])
+@pytest.mark.parametrize("n", [1, 6])
+def test_at_a_layer_that_does_not_reach_the_output(read, n):
+    """A step has no slope, and other searches than those along slopes see it move all the same."""
+    model, x = made(Beside, read), torch.rand(n, 3, dtype=torch.float64)
+    if read in ("other", "none"):
+        with pytest.raises(ValueError, match="what moves at at='first' does not reach the output that is judged"):
+            ModelView(model, x, at="first")
+    else:
+        ModelView(model, x, at="first")
+
+
+def test_what_is_judged_decides_what_reaches_it():
+    class Two(Picture):
+        def forward(self, x):
+            return {"logits": self.head(self.features(x)), "size": x.mean((1, 2, 3))}
+
+    model, x = made(Two), torch.rand(6, 1, 4, 4, dtype=torch.float64)
+    ModelView(model, x, at="features")
+    with pytest.raises(ValueError, match="does not reach"):
+        ModelView(model, x, at="features", output=lambda o: o["size"])
+
+
+class Kept:
+    """What a look at a module's children does not find."""
+
+    def __init__(self, module):
+        self.module = module
+
+
+class Hiding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 8)
+        self.kept = Kept(nn.Sequential(nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2)).double())
+
+    def forward(self, x):
+        return self.kept.module(torch.tanh(self.first(x)))
+
+
+@pytest.mark.parametrize("eval_first", [True, False])
+@pytest.mark.parametrize("way", ["module", "a function", "at", "first_layer"])
+def test_modules_that_are_hidden_beside_visible_ones(way, eval_first):
+    """Whatever their mode was when the model was first seen: dropout is no unfairness, and statistics rest."""
+    model, x = made(Hiding), torch.rand(20, 3, dtype=torch.float64)
+    inner, behind = model.kept.module, weakref.ref(model.kept.module)
+    called = (lambda z: behind()(torch.tanh(model.first(z)))) if way == "a function" else model
+    options = {"at": "first"} if way == "at" else {"first_layer": "first"} if way == "first_layer" else {}
+    metric = FairMetric(torch.eye(8 if way == "at" else 3, dtype=torch.float64)[:, :1])
+
+    def value():
+        fair = FairRegularizer(metric, generator=seeded(), lam=0.1, search=GradientSearch(fast=False), **options)
+        return fair(called, x)
+
+    inner.eval()
+    expected = value() if eval_first else None
+    inner.train()
+    first = value()
+    assert all(part.training for part in inner)
+    assert inner[0].num_batches_tracked == 0
+    inner.eval()
+    torch.testing.assert_close(first, value() if expected is None else expected, rtol=0, atol=0)
+    trained = ModelView(called, x, **options).parameters()
+    assert {id(p) for p in trained} == {id(p) for part in (model.first, inner) for p in part.parameters()}
+
+
+def test_modules_made_for_a_call_are_not_looked_for_again():
+    class Making(Counting):
+        def forward(self, x):
+            return nn.Softmax(1)(super().forward(x))
+
+    model, calls = made(Making), []
+    model.calls = calls
+    for asked in (3, 0):
+        calls.clear()
+        ModelView(model.train(), torch.rand(20, 3, dtype=torch.float64))
+        assert len(calls) == asked
