@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from evenhand import certify
@@ -219,7 +220,9 @@ def test_an_exact_certificate_over_the_versions(fitted):
     features = fitted["sensei"].features_
     p = versions.map(lambda t: net.predict_proba(features.transform(t))[:, 1]).values
     rest = p[found.rows]  # a fifth, drawn at random, only tunes
-    assert len(rest) == len(p) - max(1, len(p) // 5)
+    once = len(set(versions.original))  # a text that comes again is a copy
+    assert found.copies == len(p) - once > 0
+    assert len(rest) == once - max(1, once // 5)
     assert found.r_low > 0
     assert found.r_low == found.r_high == pytest.approx(np.abs(rest - rest[:, :1]).max(axis=1).mean(), abs=1e-6)
 
@@ -234,7 +237,7 @@ def test_an_exact_certificate_over_the_versions(fitted):
         ({}, Y[:5], "one label for each"),
         ({}, np.zeros(350), "one class only"),
         ({"validation_fraction": 1.0}, Y, "validation_fraction"),
-        ({"mentions": (["x"], ["other"])}, Y, "mentions have labels"),
+        ({"mentions": (["x"], ["other"])}, Y, "mentions have 1 labels"),
     ],
 )
 def test_bad_input(options, y, message):
@@ -339,3 +342,14 @@ def test_no_versions_of_the_texts_but_of_sentences():
     model = TextClassifier(embed, None, about=about, hidden=(5,), steps=3, rho=2.0)
     model.fit(TEXTS, Y, sensitive_features=people)
     assert model.rho_ == 2.0
+
+
+def test_an_unfitted_classifier_says_so_and_labels_of_mentions_are_not_said():
+    with pytest.raises(NotFittedError):
+        TextClassifier(lambda texts: np.ones((len(texts), 2)), None, "plain").predict(["a"])
+    rng = np.random.default_rng(0)
+    odd = TextClassifier(lambda texts: rng.normal(size=(len(texts), 2)), None, "plain", steps=2)
+    odd.set_params(mentions=(["a"], ["John has HIV"]))
+    with pytest.raises(ValueError, match="mentions have 1 labels that y does not have") as refused:
+        odd.fit([f"text {i}" for i in range(20)], ["yes", "no"] * 10)
+    assert "John" not in str(refused.value)
