@@ -13,7 +13,7 @@ from torch import Tensor
 
 from evenhand.certify.certificate import Certificate, Worst
 from evenhand.certify.people import distinct
-from evenhand.counterfactuals.texts import changed_words
+from evenhand.counterfactuals.changes import changed_words
 from evenhand.dual.confidence import UpperBound
 from evenhand.dual.moves import choose_move
 from evenhand.dual.order import in_own_order, seed_of, shuffled

@@ -9,9 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = ["any_of", "as_texts", "changed_words", "cleaned", "foreign", "like_case", "vowel_sound", "with_article"] + [
-    "word_list"
-]
+__all__ = ["any_of", "as_texts", "cleaned", "foreign", "like_case", "vowel_sound", "with_article"] + ["word_list"]
 
 # Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words, so a word there has no border to look for.
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -88,16 +86,6 @@ def cleaned(text: str) -> str:
     for signs in (_INVISIBLE, _SELECTORS, _JOINERS):
         text = signs.sub("", text)
     return unicodedata.normalize("NFC", text).translate(_WIDE)
-
-
-def changed_words(text: str, version: str) -> str:
-    """The words of a version that its text does not have, in their order.
-
-    >>> changed_words("my gay friend", "my deaf friend")
-    'deaf'
-    """
-    ours = set(text.split())
-    return " ".join(dict.fromkeys(word.strip(".,;:!?()\"'“”’") for word in version.split() if word not in ours))
 
 
 def around(text: str, at: int, words: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.report.changes import Span, changed_places
+from evenhand.counterfactuals.changes import Span, changed_places
 
 __all__ = ["render_texts"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.counterfactuals import TokenSwap
-from evenhand.report.changes import changed_words
+from evenhand.counterfactuals.changes import changed_words
 from evenhand.tables.errors import TableError
 from evenhand.tables.schema import Schema
 from evenhand.text import TextClassifier, load_text

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand.counterfactuals.changes import changed_words
 from evenhand.dual.confidence import clopper_pearson_lower, clopper_pearson_upper
 from evenhand.error_rates import ErrorRates, auc, equal_error_rate, error_rates, threshold_at
 from evenhand.evaluation import balanced_accuracy, ctf_squared, ctf_std, prediction_consistency
-from evenhand.report.changes import changed_words
 from evenhand.text import TextClassifier
 from evenhand.text.levels import Levels, groups_of
 from evenhand.text.validation import one_against_rest

@@ -1,6 +1,6 @@
 import pytest
 
-from evenhand.report.changes import changed_places, changed_words
+from evenhand.counterfactuals.changes import changed_places, changed_words
 
 
 @pytest.mark.parametrize(
