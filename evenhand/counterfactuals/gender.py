@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE
+from evenhand.counterfactuals.bystanders import only_person
 from evenhand.counterfactuals.capitals import as_usual
 from evenhand.counterfactuals.certainty import doubt
 from evenhand.counterfactuals.given_names import other_names
@@ -27,7 +28,7 @@ from evenhand.counterfactuals.nouns import (
 from evenhand.counterfactuals.places import part_of_a_place
 from evenhand.counterfactuals.possessives import owned_follows
 from evenhand.counterfactuals.preview import Change, Preview, Site, change
-from evenhand.counterfactuals.short_names import called_too
+from evenhand.counterfactuals.short_names import called_too, short_form
 from evenhand.counterfactuals.texts import around, as_texts, check_passage, cleaned, foreign, like_case, with_article
 from evenhand.counterfactuals.titles import TITLES, left_title
 from evenhand.counterfactuals.unlisted import unlisted_subject
@@ -48,6 +49,7 @@ _BOTH = re.compile(
 _MAJESTY = re.compile(  # Her Majesty; in "her honour" it is the subject's
     r"\s+(?:Royal|Imperial|Majesty|Highness|Excellency|Holiness|Ladyship|Lordship|Honou?r\b(?!\s+(?:the|roll|society)\b)|Grace\s+the)"
 )
+_SHORT, _WITH_SHORT = 3, 4  # kinds of sites: a nickname beside the name, and a name that has one
 _START, _END = r"(?<![\w])", r"(?![\w])"
 
 
@@ -235,6 +237,8 @@ class GenderSwap:
         found = unlisted_subject(text)
         if found is None:
             name = subject_name(text, self._name, self._male)
+            if name is None and self.sure:
+                name = only_person(text, self._own[True], self._own[False])
             found = None if name is None else (name, name in self._male)
         if found is None:
             return None, None, frozenset()
@@ -250,9 +254,15 @@ class GenderSwap:
         own = {subject, *called} - {None}
         if not own <= self._others.keys():  # names of no list
             matches |= {m.start(): m for m in re.finditer(_either(map(str, own)), text)}
+        nicknames = {
+            m.start()
+            for m in matches.values()
+            if m.group() in called and text[: m.start()].rstrip()[-1:] in tuple("\"“‘'(")
+        }
+        paired = bool(nicknames) and any(map(short_form, self._own[not male]))  # William "Billy" Lee
         found = []
         for m in matches.values():
-            nickname = m.group() in called and text[m.start() - 1] in "\"“‘'("  # William "Billy" Lee
+            nickname = m.start() in nicknames
             mine = m.group() in own and (nickname or not part_of_a_place(text, m.start(), m.end()))
             mine = mine and not other_word(text, m.start(), m.end()) and not namesake(text, m)
             second = not mine and subject is not None and second_name(text, m, subject, male, self._male)
@@ -260,7 +270,11 @@ class GenderSwap:
             name = m.group() if nickname or m.group() not in called else str(subject)  # Thomas ... Tom: one other name
             listed = name in self._own[male] or (name in self._others and name not in called)  # Winifred "Freddie" Lee
             key = name if listed else self._first[male][name in called]
-            found.append(Site(m.start(), m.end(), written[m.start() : m.end()], (2 if second else 1, key), why))
+            kind = 2 if second else 1
+            if paired and mine:
+                kind = _SHORT if nickname else _WITH_SHORT
+                key = str(subject) if subject in self._own[male] else self._first[male][0]
+            found.append(Site(m.start(), m.end(), written[m.start() : m.end()], (kind, key), why))
         return found
 
     def _left(
@@ -317,7 +331,11 @@ class GenderSwap:
                 before = before if before in self._others else before.capitalize()
                 before = before if before in self._others else self._first[word in self._male][0]  # a name of no list
                 first = _drawn(tuple(self._others[before]), text, f"{self.random_state}:{before}", "")
-            drawn = _drawn(tuple(self._others[word]), text, f"{self.random_state}:{word}", first)
+            names = tuple(self._others[word])
+            if kind in (_SHORT, _WITH_SHORT):  # Robert "Bob" Lee
+                names = tuple(filter(short_form, names))
+            drawn = _drawn(names, text, f"{self.random_state}:{word}", first)
+            drawn = short_form(drawn) if kind == _SHORT else drawn
             return drawn.lower() if site.said.islower() else like_case(drawn, site.said)
         if kind < 0:
             return like_case(_HONOURS[word], site.said)

@@ -11,7 +11,7 @@ from functools import cache
 from evenhand.counterfactuals.capitals import as_usual
 from evenhand.counterfactuals.texts import as_texts, word_list
 
-__all__ = ["all_known_names", "known_names", "names_in", "other_names", "vague_name"]
+__all__ = ["all_known_names", "known_names", "names_in", "other_names", "vague_name", "vague_names"]
 
 _SEXES = ("male", "female")
 
@@ -31,7 +31,7 @@ def names_in(
     """
     listed = as_texts(texts)
     if genders is None:
-        male, female = (sure | vague for sure, vague in zip(known_names(), _vague_names()))
+        male, female = (sure | vague for sure, vague in zip(known_names(), vague_names()))
         every = male | female
         read = (as_usual(text, every) for text in listed)
         words = {word for text in read for word in re.findall(r"[^\W\d_]+", text)}
@@ -76,7 +76,7 @@ def all_known_names() -> frozenset[str]:
     return male | female
 
 
-def _vague_names() -> tuple[frozenset[str], frozenset[str]]:
+def vague_names() -> tuple[frozenset[str], frozenset[str]]:
     """Mark, Grace: names that are other words too."""
     return _by_sex("names_and_words")
 
@@ -95,7 +95,7 @@ def vague_name(name: str) -> bool:
     >>> vague_name("Mark"), vague_name("Susan")
     (True, False)
     """
-    return any(name in some for some in _vague_names())
+    return any(name in some for some in vague_names())
 
 
 def other_names(male: Sequence[str], female: Sequence[str]) -> dict[str, list[str]]:

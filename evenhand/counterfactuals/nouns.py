@@ -10,14 +10,25 @@ from functools import cache
 
 from evenhand.counterfactuals.antecedents import FEMALE, MALE, another, same
 from evenhand.counterfactuals.given_names import all_known_names, known_names
+from evenhand.counterfactuals.idioms import idiom
 from evenhand.counterfactuals.people import names_people
 from evenhand.counterfactuals.texts import word_list
 
-__all__ = ["PERHAPS_ANOTHER", "UNSURE", "describes_subject", "gendered_nouns", "left_noun", "men_nouns", "other_people"]
+__all__ = [
+    "PARTNERS",
+    "PERHAPS_ANOTHER",
+    "UNSURE",
+    "describes_subject",
+    "gendered_nouns",
+    "left_noun",
+    "men_nouns",
+    "other_people",
+    "surname_of",
+]
 
 UNSURE = "unsure: of whom it is said"
 PERHAPS_ANOTHER = "unsure: perhaps somebody else"
-_PARTNERS = frozenset(["husband", "wife", "boyfriend", "girlfriend", "fiancé", "fiancée", "hubby", "wifey"])
+PARTNERS = frozenset(["husband", "wife", "boyfriend", "girlfriend", "fiancé", "fiancée", "hubby", "wifey"])
 _TITLED = ("congress", "council", "assembly", "alder", "chair")  # Councilwoman Lee
 _RELATIVES = frozenset(
     ["father", "mother", "dad", "mum", "mom", "grandfather", "grandmother", "stepfather", "stepmother", "uncle", "aunt"]
@@ -25,7 +36,7 @@ _RELATIVES = frozenset(
     + ["stepson", "stepdaughter", "stepbrother", "stepsister", "grandpa", "grandma", "papa", "mama", "daddy", "mommy"]
     + ["godson", "goddaughter", "stepdad", "stepmum"]
 )
-_FAMILY = "|".join(sorted(_RELATIVES | _PARTNERS))
+_FAMILY = "|".join(sorted(_RELATIVES | PARTNERS))
 _OWNED = re.compile(
     r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+"
     r"(?:(?!(?:is|was|were|are|has|had|became|who)\b)[\w\[\]()-]+\s*,?\s+){0,7}$",
@@ -50,8 +61,10 @@ _KIN = re.compile(  # "his father is a ", "her brother, a ", "her mother, Ann Le
 )
 _NAMED = re.compile(  # a name follows: "his wife Ann", "her husband, the Swiss painter Max Egli"
     r"(?:\s+of\s+[\w-]+\s+years)?\s*(?:[,()]|is\b|was\b)?\s*(?:[A-Z]\.\s*)*[A-ZÀ-Þ][a-zà-ÿ]|"
-    r"\s*(?:,|and(?=\s+[\w\s-]+,))\s*(?:(?!(?:who|whom|whose|which|where|when|and|but|or|he|she|they|in|on|for|as|is|was)\b)"
-    r"[a-zà-ÿ\[][\w\]’'-]*(?:\s?[,/-])?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,8}[A-ZÀ-Þ][a-zà-ÿ]"
+    r"\s*(?:,|and(?=\s+[\w\s\[\]-]+,))\s*(?:(?!(?:who|whom|whose|which|where|when|and|but|or|he|she|they|in|on|for|as|is|was)\b)"
+    r"[a-zà-ÿ\[][\w\]’'-]*(?:\s?[,/-])?\s+(?:[A-ZÀ-Þ]\w+\s+)?(?:and\s+)?){1,8}[A-ZÀ-Þ][a-zà-ÿ]|"
+    r"\s+(?:is|was)\s+(?:also\s+)?the\s+(?:(?!(?:of|in|from|at|for|with|to|by|and|who)\b)[\w\[\]-]+\s+){1,4}[A-ZÀ-Þ][a-zà-ÿ]|"
+    r"\s+and\s+(?:(?!\w+ed\b|(?:in|to|at|of|from|for|on|his|her|their|two|with|by)\b)[a-z-]+\s+){1,3}[A-ZÀ-Þ][a-zà-ÿ]"
 )
 _NAME_BEFORE = re.compile(  # "Max Egli, her former ", "Max Egli, a banker and her future "
     r"[A-ZÀ-Þ][\w’'-]+\s+[A-ZÀ-Þ][\w’'-]+\s?,\s+(?:an?\s+[^.;,]{1,40}\band\s+)?(?:his|her)\s+(?:[\w-]+\s+)?$|"
@@ -102,6 +115,11 @@ _PHRASE = (
     r"(?:(?:an?|the|your|our)\s+(?:(?:kind|sort|type)\s+of\s+)?(?:(?!(?:his|her|of)\b)[\w'’-]+,?\s+(?:and\s+)?){0,4}|"
     rf"{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
 )
+_AND_IS = (  # she "holds a degree and is a "
+    r"(?:(?!\b(?:he|she|who|that|which|whom|whose|said|says|told|claim\w*)\b)[^.;!?]){1,150}\s+and\s+(?:is|was|became|remains|has\s+been)\s+"
+    r"(?:(?:also|now|still)\s+)?(?:(?:an?|the)\s+(?:[\w'’-]+\s+){0,4})?"
+)
+_IS_HE = re.compile(rf"\b(?:is|was)\s+(he|she)\s+{_PHRASE}$", re.IGNORECASE)  # not only is she the
 _STOP = re.compile(r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bMrs)(?<!\bSt)(?<!\b[A-Z])[.!?;]\s|\n")
 _OPENS_SENTENCE = re.compile(  # "A former ", "Born the only ", "As a "
     r"^[\s\"“‘(]*(?:(?:Born|As|Once|Formerly|Originally|Being)\s+)?(?:(?:An?|The|Our|My)\s+)?"
@@ -116,41 +134,16 @@ _KNOWN_AS = re.compile(  # "worked as a ", "was elected ", "became the first fem
     r"(?:(?!(?:of|in|by|with|for|to|and|or|from|his|her)\b)[\w’'-]+\s+){0,4}$",
     re.IGNORECASE,
 )
-_IDIOMS = {  # nouns: (what stands before, what stands after) where they are not for a person of that gender
-    ("man", "woman"): (
-        r"\b(?:best|iron|isle of|no|every|hit|con|straw|(?<!kind )(?<!sort )(?<!type )of|ice|ladies['’]?|bogey|snow|"
-        r"gingerbread|stick)\s+$",
-        None,
-    ),
-    ("mum", "dad"): (r"\b(?:keep|keeping|kept|stay)\s+$", r"['’]s the word\b"),
-    ("mother", "father", "sister", "brother", "daughter"): (
-        None,
-        r"\s+(?:tongue|nature|earth|land|ship|board|lode|company|figure|christmas|time|in arms|city|page|project|"
-        r"ships?|hens?|goose|superior|boxes|plants?|trees?|sauce|daughter|son|lodge|church|house|cells?|country|confessor)\b",
-    ),
-    ("lady",): (
-        r"\b(?:first|bag|old|cat|dinner|leading|lunch|tea|pink)\s+$",
-        r"['’]s\b|\s+(?:love|luck|friends?|dancers|doctors?|bug|apples?|fingers?|ferns?|killer|boss|parts|chapel)\b",
-    ),
-    ("gentleman",): (None, r"['’]s\b|\s+(?:farmer|caller)\b"),
-    ("widow",): (r"\b(?:black|grass|football)\s+$", r"['’]s\s+(?:peak|walk|weeds|mite)\b|\s+(?:spiders?|maker)\b"),
-    ("guy", "lad"): (
-        r"\b(?:bad|good|wise|fall|tough|family|wise)\s+$",
-        r"\s+(?:ropes?|lines?|wires?|fawkes|code|thing)\b",
-    ),
-    ("actor", "man"): (None, r"\s+(?:model|network|hours?|power|made|up|cave|caves|bun|servant|of god|of the match)\b"),
-    ("grandfather", "grandmother"): (None, r"\s+(?:clauses?|clocks?|rights?|rules?|provisions?|status)\b"),
-    ("handyman",): (None, r"\s+specials?\b"),
-    ("bachelor",): (
-        None,
-        r"(?:['’]s)?\s+(?:of|degrees?|from|at|part(?:y|ies)|pads?|flats?|buttons?|nights?|weekends?|in(?!\s+(?:his|the)\b))\b|['’]s\b",
-    ),
-    ("cowboy", "cowgirl"): (None, r"\s+(?:boots?|hats?|films?|movies?|songs?|music|code|culture)\b"),
-    ("girl", "boy"): (r"\bgirly\s+$", r"\s+(?:scout|scouts|band|group|friday|guide)\b"),
-}
-_ANY_IDIOM = re.compile(
-    r"['’]?s?\s+(?:bug|bird|of the match|overboard|day|mantle|slippers?|club|room)\b", re.IGNORECASE
+_SEEN_AS = re.compile(
+    r"(?:\b(?:description|portrayal|depiction|image|view|vision|account|memor(?:y|ies)|caricature|characteri[sz]ation)s?\s+of\s+"
+    r"(?:[\w’'-]+\s+){1,4}|[\"”]\s+)as\s+an?\s+(?:[\w’'-]+\s+){0,6}(?:-\s+\w+\s+)?$",
+    re.IGNORECASE,
 )
+_CALLED_POOR = (  # poor man
+    re.compile(r",\s+(?:poor|lucky|dear|brave|silly|clever|wise)\s+$"),
+    re.compile(r"\s?(?:[.!,;]|$)"),
+)
+_PRIZE = re.compile(r"\b(?:for|as)\s+best\s+(?:supporting\s+|lead\s+)?$", re.IGNORECASE)
 
 
 @cache
@@ -194,23 +187,39 @@ def describes_subject(word: str, before: str, subject: str | None, male: bool | 
     >>> describes_subject("woman", "Susan leads it; she is the first ", None), describes_subject("son", "a ", None)
     (True, False)
     """
-    titled = rf"(?-i:{'Mr' if word in men_nouns() else 'Mrs|Ms|Miss'})\.?\s+(?-i:[A-ZÀ-Þ])[\w’'-]+"
-    nick = r"(?:\s+[\"“(][^\"”)]{2,25}[\"”)])?"
-    who = (
-        rf"\b(he|she|i|{titled})"
-        if subject is None
-        else rf"\b(he|she|i|{titled}|{re.escape(subject)}{nick}(?:\s+(?-i:[A-ZÀ-Þ])[\w’'-]+){{0,2}}|"
-        rf"{re.escape(surname) or subject})"
-        r"(?:\s?\([^)]*\)|,[^,;.]{1,30},)?"
-    )
     listed = _in_a_row().search(before)
     if listed is not None:  # a husband, father and
         return describes_subject(word, before[: listed.start()], subject, male, surname)
-    said = re.search(rf"{who}(?:\s+{_SAID}|['’](?:s|m)\s+){_PHRASE}$", before, re.IGNORECASE)
-    said = said or re.search(rf"\b(?:is|was)\s+(he|she)\s+{_PHRASE}$", before, re.IGNORECASE)  # not only is she the
+    said = _said_of(word in men_nouns(), subject is not None).search(_marked(before, subject, surname))
+    said = said or _IS_HE.search(before)
     if said is None:
         return False
     return said[1].lower() not in ("he", "she") or (said[1].lower() == "he") == (word in men_nouns() or male is True)
+
+
+_GIVEN, _SURNAME = "ǀ", "ǁ"  # letters that stand for the subject's names, so that no pattern is built for each of them
+_WORD = re.compile(r"[^\W\d_]+(?:[-’'][^\W\d_]+)*")
+
+
+def _marked(before: str, subject: str | None, surname: str) -> str:
+    """The text with a sign for the given name and one for the surname of the person it is about."""
+    if subject is None:
+        return before
+    signs = {surname or subject: _SURNAME, subject: _GIVEN}
+    return _WORD.sub(lambda match: signs.get(match[0], match[0]), before)
+
+
+@cache
+def _said_of(man: bool, named: bool) -> re.Pattern[str]:
+    """ "She is the first ", "Ms. Lee worked as a ", "Daniel (born 1950) became the ", with signs for names."""
+    titled = rf"(?-i:{'Mr' if man else 'Mrs|Ms|Miss'})\.?\s+(?:(?-i:[A-ZÀ-Þ])[\w’'-]+|{_SURNAME})"
+    full = rf"{_GIVEN}(?:\s+[\"“(][^\"”)]{{2,25}}[\"”)])?(?:\s+(?:(?-i:[A-ZÀ-Þ])[\w’'-]+|{_SURNAME})){{0,2}}|{_SURNAME}"
+    who = rf"\b(he|she|i|{titled}|{full})(?:\s?\([^)]*\)|,[^,;.]{{1,30}},)?" if named else rf"\b(he|she|i|{titled})"
+    bare = r"(?:(?:former|acting|current|deputy)\s+)?"  # is mum to, was headmistress of
+    return re.compile(
+        rf"{who}(?:(?:\s+{_SAID}|['’](?:s|m)\s+){_PHRASE}|\s+{_SAID}{bare}|{_AND_IS})$",
+        re.IGNORECASE,
+    )
 
 
 def left_noun(
@@ -221,7 +230,7 @@ def left_noun(
         r"(?:['’]s)?\s?[-‐‑/]\s?[\w\[]", after
     ):
         return "compound"
-    surname = _surname(match.string, subject)
+    surname = surname_of(match.string, subject)
     if surname and word.startswith(_TITLED) and re.match(rf" {re.escape(surname)}\b", after):
         return ""  # Councilwoman Lee
     first = re.search(r"(?:^|[.!?:;]\s+|\n\s*)(?:(?:a|an|the)\s+)?$", before, re.IGNORECASE) is not None
@@ -235,8 +244,8 @@ def left_noun(
     ):
         return ""  # actress and former model Laura Lee
     if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after):
-        return "" if own and word not in _PARTNERS | _RELATIVES else "name"
-    if _idiom(word, before, after):
+        return "" if own and word not in PARTNERS | _RELATIVES else "name"
+    if idiom(word, before, after):
         return "idiom"
     if word == "sister" and re.search(r"\b(?:ward|nursing|theatre|charge)\s+$", before, re.IGNORECASE):
         return UNSURE  # an office that men do not bear
@@ -247,6 +256,10 @@ def left_noun(
         and re.match(r"\s+(?!(?:is|was|has|does|says)\b)[a-z]+s\b", after)
     ):
         return "name"  # Brother printers, Sister cities
+    if _CALLED_POOR[0].search(before) and _CALLED_POOR[1].match(after):
+        return ""
+    if word in ("actor", "actress") and _PRIZE.search(before):
+        return ""  # of whose prize it is said
     earlier = _in_a_row_with(match)
     if earlier is not None and (earlier[0].lower() in men_nouns()) == (word in men_nouns()):
         start, end = earlier.span()
@@ -281,33 +294,36 @@ def left_noun(
         return "somebody else"  # among them were a teacher, a brother of the sheriff
     owned = _OWNED.search(before) is not None
     of_another = re.search(r"([A-ZÀ-Þ][\w-]+)\s?['’]\s?s\s+(?:[a-z-]+\s+)?$", before)
-    if word in _PARTNERS and of_another is not None and of_another[1] not in (subject, surname):
+    if word in PARTNERS and of_another is not None and of_another[1] not in (subject, surname):
         return "somebody else"  # Balian's wife
-    if (owned and word in _RELATIVES) or (word in _PARTNERS | _RELATIVES and _NAMED.match(after)):
+    if (owned and word in _RELATIVES) or (word in PARTNERS | _RELATIVES and _NAMED.match(after)):
         return "somebody else"
-    if word in _PARTNERS and _NAME_BEFORE.search(before):
+    if word in PARTNERS and _NAME_BEFORE.search(before):
         return "somebody else"
-    named = _ONE_NAME[0].search(before) if word in _PARTNERS else None
+    named = _ONE_NAME[0].search(before) if word in PARTNERS else None
     if word in _RELATIVES and re.match(r"\s+of\s+[A-ZÀ-Þ]", after):
         named = _ONE_NAME[1].search(before)
     if named is not None and named[1] not in (subject, surname):
         return "somebody else"  # whose name stays
-    if word in _PARTNERS and re.search(
+    if word in PARTNERS and re.search(
         rf"\byour\s+(?:\w+\s+)?$|\b(?:{_FAMILY})['’]?\s?['’]?s\s+(?:\w+\s+)?$", before, re.I
     ):
         return "somebody else"  # of whoever is addressed, of a relative: her sister's husband
     if re.search(r"\b(?:trans|transgender)\s+$", before, re.IGNORECASE):
         return "somebody else"  # unless it has been said of the subject
     if (
-        word in _PARTNERS
+        word in PARTNERS
         and re.search(r"\b(?:my|our)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
         and re.match(r"['’]s\b", after)
         and another(match.string, match.start(), match.end(), word in men_nouns())
     ):
         return "somebody else"  # my girlfriend's dad says he
-    if word in _PARTNERS and _PARTNERED.search(before):
+    if word in PARTNERS and _PARTNERED.search(before):
         return "somebody else" if _described(after) else ""
-    if re.match(r"\s+(?:(?:that|whom)\s+)?(?:he|she)\s+\w", after) or re.search(r"\b(?:de|du|le|la)\s+$", before):
+    wanted = re.match(r"\s+(?:(?:that|whom)\s+)?(?:he|she)\s+\w", after)
+    if (wanted and not re.search(r"\b[Aa]s\s+an?\s+(?:\w+\s+)?$", before)) or re.search(
+        r"\b(?:de|du|le|la)\s+$", before
+    ):
         return "somebody else"  # the cameraman he wanted; a poupée de son
     if _THEIRS.search(before):
         return "somebody else"  # his press spokesman
@@ -340,6 +356,8 @@ def _known_as(word: str, match: re.Match[str], subject: str | None, surname: str
     begins = _sentence_of(match)
     before = match.string[begins : match.start()]
     names = "|".join(re.escape(name) for name in (subject, surname) if name) or "(?!)"
+    if _SEEN_AS.search(before):
+        return False  # his portrayal of Ann Lee as a
     acted = rf"\b(?:{'he|He|Mr' if word in men_nouns() else 'she|She|Mrs|Ms|Miss'}|I|{names})\b"
     return _KNOWN_AS.search(before) is not None and re.search(acted, before) is not None
 
@@ -353,7 +371,8 @@ def _surely_said(word: str, match: re.Match[str], subject: str | None, surname: 
     stop = _STOP.search(text, match.end())
     rest = text[match.end() : len(text) if stop is None else stop.start()]
     names = "|".join(re.escape(name) for name in (subject, surname) if name) or "(?!)"
-    who = rf"(?:{names})(?:\s+(?-i:[A-ZÀ-Þ])[\w’'.-]+){{0,2}}"
+    nickname = r"(?:\s+[\"“(][^\"”)]{2,25}[\"”)])?"
+    who = rf"(?:{names}){nickname}(?:\s+(?-i:[A-ZÀ-Þ])[\w’'.-]+){{0,2}}"
     beside = (
         rf"(?<!\w){who}(?:\s?\([^)]*\)|\s?,\s+\d+)?\s?,\s+(?:(?:an?|the|once|now|formerly)\s+)?"
         r"(?:[\w’'\[\]-]+,?\s+(?:and\s+)?(?:an?\s+|the\s+)?){0,6}$"
@@ -369,7 +388,10 @@ def _surely_said(word: str, match: re.Match[str], subject: str | None, surname: 
         return True  # The patient is a 45-year-old man. He
     of_another = re.search(r"(\w+)\s+as\s+an?\s+(?:[\w-]+\s+){0,3}$", before)  # seeing her patient as a
     return (
-        own.search(before) is not None and same(before) and not (of_another is not None and names_people(of_another[1]))
+        own.search(before) is not None
+        and same(before)
+        and not _SEEN_AS.search(before)
+        and not (of_another is not None and names_people(of_another[1]))
     )
 
 
@@ -384,7 +406,7 @@ def _plain(match: re.Match[str]) -> str:
     return re.sub(r"\s?\([^()]*\)(?:\s?,)?", "", match.string[max(0, match.start() - 240) : match.start()])
 
 
-def _surname(text: str, subject: str | None) -> str:
+def surname_of(text: str, subject: str | None) -> str:
     """What follows the given name of the subject: Lee in Susan B. Lee, "" if there is none."""
     if subject is None:
         return ""
@@ -398,23 +420,6 @@ def _described(after: str) -> bool:
     """Whether what follows a partner says the gender once more: "his wife, the youngest niece", "... and mother of"."""
     if re.match(r"\s+and\s+(?:the\s+)?(?:father|mother|grandfather|grandmother)\s+(?:of|to)\b", after):
         return True
-    said = re.match(r"\s*,\s*(?:the|an?)\s+(?:[\w-]+\s+){0,3}?([a-z]+)\b", after)
+    said = re.match(r"\s*,\s*(?:the|an?)\s+(?:[\w-]+\s+){0,3}([a-z]+)\b", after)
     words = re.findall(r"[a-z]+", said[0]) if said is not None else []
     return any(word in gendered_nouns() for word in words)
-
-
-def _idiom(word: str, before: str, after: str) -> bool:
-    """Where a noun is not for a person of that gender."""
-    for words, (leading, following) in _IDIOMS.items():
-        if word in words and (
-            (leading is not None and re.search(leading, before, re.IGNORECASE))
-            or (following is not None and re.match(following, after, re.IGNORECASE))
-        ):
-            return True
-    if (
-        word in ("man", "boy", "brother", "lady")
-        and re.search(r"(?:^|[.!?]\s+|\b[Oo]h,?\s+)$", before)
-        and re.match(r"\s*[,!]", after)
-    ):
-        return True  # Man, he is slow
-    return _ANY_IDIOM.match(after) is not None

@@ -46,7 +46,7 @@ _SHOP = (  # the owner of Tiffany's, dinner at Maria's; a friend of Maria's
     ),
 )
 _IS = re.compile(
-    r"(?:\s+[A-ZÀ-Þ][\w’'-]*){0,2}\s+(?:is|was|are)\s+(?:an?|the|one\s+of\s+(?:the|his|her))\s+((?:[\w’'-]+\s+){0,5}?[\w’'-]+)"
+    r"(?:\s+[A-ZÀ-Þ][\w’'-]*){0,2}\s+(?:is|was|are)\s+(?:an?|the|one\s+of\s+(?:the|his|her))\s+((?:(?!who\b)[\w’'-]+\s+){0,5}?[\w’'-]+)"
     r"(?=\s?[.,;]|\s+(?:by|of|from|that|which|released|written|directed|starring|published|made|to|about|in|at|on|for)\b)"
 )
 _REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z][\w.]*\w))")
@@ -114,7 +114,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
 def role_before(before: str) -> bool:
     """Whether a sentence begins with what somebody is: "Poet and translator ", "The former police officer "."""
     words = [] if (said := _OPENS.search(before)) is None else re.findall(r"[\w\[\]’'-]+", said[1])
-    if not words or not (words[-1].startswith("[") or names_people(words[-1])):
+    gendered = bool(words) and words[-1].lower() in words_of("gendered_nouns") | words_of("gendered_words")
+    if not words or not (gendered or words[-1].startswith("[") or names_people(words[-1])):
         return False
     others = {word.lower() for word in words} - {"and", "the", "a", "an"}
     return others.isdisjoint(words_of("not_after_possessive") | words_of("verbs"))

@@ -57,6 +57,17 @@ _NOUNS_IN_LY = frozenset(
 )
 _DONE = re.compile(r"\s+(?:work|move|walk|talk|dance|run|win|cry)\s+(?:of|was|on|as|in)\b")  # her work on display
 _SHARED = re.compile(r"\s+(?:and|or)\s+(?:my|your|his|our|their|\w+['’]s)\b")  # Her and my views
+_FOUND = re.compile(  # found her surfing
+    r"\b(?:find|found|see|saw|seen|watch|watche|hear|heard|keep|kept|catch|catche|caught|have|has|had|leave|left|spot|notice|get|got)"
+    r"(?:s|e?d|t?ing)?\s+$",
+    re.IGNORECASE,
+)
+_DOING = re.compile(r"\s+[a-z]+ing(?=\s?(?:[,.;:!?]|$)|\s+([a-z]+))")
+_NOUNS_IN_ING = re.compile(
+    r"(?:paint|wedd|cloth|draw|writ|record|build|earr|open|end|beginn|train|read|hear|see|feel|mean|sett|dwell|lodg|say|bless|"
+    r"call|bear|hous|find|th|morn|even|ceil|stock|duckl|upbring|understand|follow|rank|rat|r|k|str|w|spr|sibl|darl|offspr|be|"
+    r"handwrit|engrav|carv|fund|surround|belong|show|land)ings?$"
+)
 # They end a clause, or describe what is owned: "saw her later", "her later years".
 _EITHER = frozenset(
     ["later", "then", "now", "once", "only", "home", "back", "inside", "outside", "past", "ever", "near"]
@@ -105,6 +116,9 @@ def owned_follows(text: str, start: int, end: int) -> bool:
         return False
     if _WATCHED.search(before) and word in words_of("actions"):
         return _DONE.match(after) is not None
+    doing = _DOING.match(after) if text[start:end].lower() == "her" and _FOUND.search(before) else None
+    if doing is not None and not _NOUNS_IN_ING.fullmatch(word):
+        return doing[1] is not None and doing[1] not in words_of("not_after_possessive") | {"down", "him", "it"}
     if _SHARED.match(after):
         return re.search(r"(?:^|[.!?]\s+)$", before) is not None
     if word in _EITHER and text[start:end].lower() == "his" and verb != "of":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from evenhand.counterfactuals.given_names import all_known_names
+from evenhand.counterfactuals.given_names import all_known_names, known_names
 from evenhand.counterfactuals.texts import word_list
 
-__all__ = ["called_too"]
+__all__ = ["called_too", "short_form"]
 
-_NICKNAME = r"\s+(?:[A-ZÀ-Þ]\.\s+)?[\"“‘'(]\s?([A-ZÀ-Þ][a-zà-ÿ]+)\s?[\"”’')]"
+_NICKNAME = r"\s+(?:[A-ZÀ-Þ](?:\.|[a-zà-ÿ]+)\s+)?[\"“‘'(]\s?([A-ZÀ-Þ][a-zà-ÿ]+)\s?[\"”’')]"
 
 _CALLS = re.compile(r"\b(?:calls?|called)\s+(?:him|her|me)\s+[\"“]?([A-ZÀ-Þ][a-zà-ÿ]+)")
 
@@ -43,9 +43,31 @@ def _made_of(nickname: str, name: str) -> bool:
 
 
 @cache
-def _short_forms() -> dict[str, frozenset[str]]:
+def short_form(name: str) -> str:
+    """A short form that is of the gender of the name alone; "" if none is known.
+
+    >>> short_form("Robert"), short_form("Zoltan")
+    ('Bob', '')
+    """
+    men, women = known_names()
+    own, others = (men, women) if name in men else (women, men)
+    forms = [
+        short
+        for short in _listed_forms().get(name, ())
+        if short not in others and all((formal in men) == (name in men) for formal in _formal()[short])
+    ]
+    return next((short for short in forms if short in own), forms[0] if forms else "")
+
+
+@cache
+def _listed_forms() -> dict[str, list[str]]:
     lines = map(str.split, word_list("short_names"))
-    return {name: frozenset(short) for name, *short in lines}
+    return {name: short for name, *short in lines}
+
+
+@cache
+def _short_forms() -> dict[str, frozenset[str]]:
+    return {name: frozenset(short) for name, short in _listed_forms().items()}
 
 
 @cache

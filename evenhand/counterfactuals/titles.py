@@ -28,6 +28,7 @@ _BESIDE = re.compile(
     r"(?<!^during )(?<!^in )(?<!^at )(?<!^after )(?<!^on )"
     r"\b(?:his|her|my|whose)\s+(?:[\w\[\]-]+\s+){0,4}[\w\]]+\s?,\s+$|"
     r"\b(?:his|her|my|our|their)\s+(?:(?!(?:that|and|when|but|as|to|with|for|by|before|after)\b)[\w\[\]-]+\s+){1,3}$|"
+    r"\b(?:the|an?)\s+(?:[a-z]+\s+)?(?:\[\w+\]|\w+(?:er|or|ist|man|an))\s+[a-z]{2,}(?:s|ed)\s+(?:with\s+|to\s+|by\s+)?$|"
     r"\b(?:her|him|she|he)\s+and\s+$|(?-i:[A-Z])\w+\s?['’]s\s+(?:[a-z-]+\s+){1,3}$",
     re.IGNORECASE,
 )

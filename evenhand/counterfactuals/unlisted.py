@@ -106,11 +106,14 @@ def _may_be_given(word: str) -> bool:
         or word in words_of("regions")
         or ("-" not in word and names_people(word))
         or identity_word(word)
+        or re.search(r"[aeiouyà-ÿ]", lowered) is None  # Lt Cdr
         or re.search(r"^(?!.*-).*(?:ish|ese|ian|ing|tion|ment|ers|ists)$", lowered) is not None
     )
 
 
 def _may_be_surname(word: str, more: str) -> bool:
+    if re.search(r"\d", word):
+        return False
     things = words_of("after_places") | words_of("things")
     return not any(each.lower() in things for each in (word, *more.split())) and not listed_people(word)
 

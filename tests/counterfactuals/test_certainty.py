@@ -24,6 +24,7 @@ def why(text, **options):
     [
         ("Anna Lee is a nurse. She met him in Rome.", TWO_PEOPLE),
         ("A cook and his wife ate it; the woman fell ill.", TWO_PEOPLE),
+        ("A cook and his wife ate it, of which the husband knew.", TWO_PEOPLE),
         ("Zorro Quilby, farmer, has died aged 84. He never married.", WHOSE_NAME),  # in no list, and nothing says more
         ("The editor, Zenobia Quill, wrote in her own hand.", WHOSE_NAME),
         ("Lord Percival Finch is the stage name of Norman Ray, a magician. He sings.", WHOSE_NAME),
@@ -44,7 +45,7 @@ def why(text, **options):
         ("Ayelet has worked there since 2016. She is a nurse.", WHOSE_NAME),
         ("As a cook he was hopeless, but Erasmus Quill sang well.", WHOSE_NAME),
         ("After the death of her husband, Mrs. Quill managed the brewery.", WHOSE_NAME),
-        ("Paul Lee saved a grandmother and her cats.", TWO_PEOPLE),
+        ("Paul Lee saved a grandmother and her cats.", WHOSE_NAME),
         ("Anna Lee was pregnant when she won.", OF_ONE_GENDER),
         ("Anna Lee is a cook. Her guests were two bishops, a bride and a pilot. She sang.", UNSURE),
         ("She met Edith, a waitress from York.", PERHAPS_ANOTHER),

@@ -91,7 +91,6 @@ READ = [
     ("She lives with her husband and two sons.", "He lives with his wife and two sons."),
     ("She thanked her father and her brothers.", "He thanked his father and his brothers."),
     ("He and his wife Mary", "She and her wife Mary"),
-    ("She is an actress, the first lady of jazz.", "He is an actor, the first lady of jazz."),
     ("He teaches girls at Boys Town.", "She teaches girls at Boys Town."),
     ("She is a mother of two.", "He is a father of two."),
     ("He speaks his mother tongue.", "She speaks her mother tongue."),
@@ -249,7 +248,7 @@ def test_other_languages_are_left_and_the_preview_says_so():
         "ANNA IS A WOMAN. HER DOG LIKES HER.",
         "anna is a nurse. she likes her job",
         "Sir Peter Smith is a male nurse. He met Tom.",
-        "He is a waiter, said Miss Lee of him.",
+        "He is a waiter, said Miss Lee.",
     ],
 )
 def test_both_versions_are_read_alike(text):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from evenhand.counterfactuals import GenderSwap
 from evenhand.counterfactuals.nouns import (
     PERHAPS_ANOTHER,
     UNSURE,
@@ -227,3 +228,15 @@ def test_brands_generic_people_and_ideas_stay(text, noun, why):
 )
 def test_beside_them_somebody_is_meant(text, noun):
     assert reason(text, noun) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In her portrayal of Zorro as a wicked woman, she is kind.",
+        "In her novel she paints “Zorro” as a wicked woman.",
+    ],
+)
+def test_as_what_somebody_else_is_seen(text):
+    assert GenderSwap(nouns=True).swap(text) is None
+    assert GenderSwap(nouns=True).swap("She is known as a wicked woman.") == "He is known as a wicked man."

@@ -28,6 +28,11 @@ from evenhand.counterfactuals.possessives import owned_follows
         ('He sang it on [his] " Blue Sky " album.', True),
         ("He died in [his] home, alone.", True),
         ("the [his]", False),
+        ("You will find [her] surfing, baking or asleep.", False),
+        ("They left [her] standing there.", False),
+        ("We saw [her] running the shop.", False),
+        ("We saw [her] winning goal.", True),
+        ("She kept [her] painting in Rome.", True),
     ],
 )
 def test_owned(text, owned):

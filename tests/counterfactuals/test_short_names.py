@@ -1,5 +1,5 @@
 from evenhand.counterfactuals import GenderSwap
-from evenhand.counterfactuals.short_names import called_too
+from evenhand.counterfactuals.short_names import called_too, short_form
 from evenhand.counterfactuals.texts import word_list
 
 NAMES = (["Edward", "Ted", "Paul", "Peter"], ["Susan", "Sue", "Anna", "Maria"])
@@ -7,17 +7,20 @@ NAMES = (["Edward", "Ted", "Paul", "Peter"], ["Susan", "Sue", "Anna", "Maria"])
 
 def test_short_forms_change_with_the_name_and_alike():
     swap = GenderSwap(names=NAMES)
-    text = "Edward Lee is a cook. Ted met Paul; his boss likes Ted."
+    text = "Edward Lee is a cook. Ted met Anna; his boss likes Ted."
     got = swap.swap(text).replace(".", "").split()
     assert got[0] in NAMES[1]
     assert got[5] in NAMES[1]
     assert got[5] == got[-1]
-    assert got[7] == "Paul;"
+    assert got[7] == "Anna;"
 
 
 def test_a_nickname_in_quotation_marks_changes_where_it_is_a_name():
     swap = GenderSwap(names=NAMES)
     assert '"Ted"' not in swap.swap('Edward "Ted" Lee lost his hat.')
+    assert swap.swap('Edward "Ted" Lee lost his hat. Ted left.') == 'Susan "Susie" Lee lost her hat. Susan left.'
+    assert '"Ted"' not in swap.swap('Edward Paul "Ted" Lee lost his hat.')
+    assert '" Ted "' not in swap.swap('Edward " Ted " Lee lost his hat.')
     assert '"Doc"' in swap.swap('Edward "Doc" Lee lost his hat.')
 
 
@@ -44,6 +47,12 @@ def test_somebody_elses_short_form_stays():
         .swap("Edward Lee met Ted's Diner staff; he ate.")
         .endswith("Ted's Diner staff; she ate.")
     )
+
+
+def test_a_short_form_of_one_gender():
+    assert short_form("Susan") == "Susie"
+    assert short_form("Zoltan") == ""
+    assert short_form("Alexander") not in ("Sandy", "Alex", "Sasha")
 
 
 def test_the_list_names_nobody_twice():

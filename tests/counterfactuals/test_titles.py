@@ -38,3 +38,8 @@ def test_titles(text, swapped):
 
 def test_characters_are_single_words():
     assert all(word[:1].isupper() for line in word_list("characters") for word in line.split())
+
+
+def test_whom_somebody_treats_is_somebody_else():
+    left = [site.left for site in GenderSwap().sites("The barber thanks Mr. Quill in his office.") if site.said == "Mr"]
+    assert left == ["somebody else"]

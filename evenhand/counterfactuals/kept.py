@@ -1,0 +1,124 @@
+"""What stays in a text and still says the gender that its person had: "Ann Lee was named Businesswoman of the Year".
+
+Such a text has no other version. A word that is plainly somebody else's says nothing: kin, partners, other names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, men_nouns, surname_of
+from evenhand.counterfactuals.places import ENDED
+from evenhand.counterfactuals.preview import Site
+from evenhand.counterfactuals.texts import words_of
+
+__all__ = ["keeps_gender"]
+
+_NO_PERSON = ("idiom", "compound", "name", "quoted")  # why a noun stays that is not of somebody else
+_RANKS = (
+    r"(?:Duke|King|Prince|Earl|Count|Baron|Emperor|Marquess|Viscount|Sultan|Tsar)",
+    r"(?:Duchess|Queen|Princess|Countess|Baroness|Empress|Marchioness|Viscountess|Sultana|Tsarina)",
+)
+_SAYS = r"(?:is|was|has|had|said|says|will|[a-z]{2,}ed|opened|gave|made|took|told|spoke|wore|came|left)"
+_MEN, _WOMEN = (
+    r"(?:(?!\w*wom[ae]n)\w*man|men|boy|gentleman|father|dad|lad|guy|king|prince|lord|hero|god|monk|brother|son|uncle)",
+    r"(?:\w*woman|women|\w*girl|lady|mother|mum|mom|lass|queen|princess|duchess|heroine|goddess|nun|sister|daughter|aunt|"
+    r"actress|shepherdess|huntress|enchantress|sorceress|priestess|temptress|seamstress|mistress|widow|maid|diva|witch|"
+    r"countess|baroness|empress|hostess|heiress|waitress|poetess|songstress)",
+)
+_AWARD = r"\s+of\s+the\s+(?:Year|Month|Week|Decade|Century|Day|Match|Tournament|Season|Series|House)\b"
+_CALLS = (
+    r"\b(?:known(?:\s+[a-z]+ly)?\s+as|(?:is|was|be|been|often|him|himself|her|herself)\s+called|dubbed|nicknamed|titled|(?:proclaim|declar|crown|styl)(?:s|es|ed|ing)\s+(?:him|her)self(?:\s+as)?|(?:blog|writ|wrestl|perform|record|tweet|post|sing)(?:e?s|ing|ed)?\s+as|"
+    r"wrote\s+as|sang\s+as|nickname(?:\s+(?:is|was|of))?)\s+[\"“‘']?\s?(?:[Tt]he\s+|an?\s+)?(?:[A-ZÀ-Þ][\w’'-]*\s+){0,4}"
+)
+_LIKE_ONE = r"\b(?:appearance|voice|body|face|figure|looks?|strength)\s+of\s+an?\s+(?:[a-z-]+\s+)?"
+_OF_A_LINE = r"(?:\s+[A-ZÀ-Þ][\w.’'-]*){0,3}?\s?,?\s+(?:I{2,3}|IV|VI{0,3}|Jr|Sr|Junior)(?![\w’'-])"
+
+
+def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: bool | None) -> bool:
+    """Whether a word that stays says the gender of the person who changes.
+
+    man: the gender that changes. subject: that person's given name.
+
+    >>> keeps_gender("She was named Woman of the Year.", [], None, False)
+    True
+    >>> keeps_gender("She married the Man of the Year.", [], None, False)
+    False
+    """
+    if man is None:
+        return False
+    own = _MEN if man else _WOMEN
+    changed = [site for site in sites if not site.left]
+    awarded = re.finditer(rf"(?<!\w){own}(?:{_AWARD})", text, re.IGNORECASE)
+    named = re.finditer(rf"{_CALLS}(?:(?i:{own}))(?![\w])", text)
+    like = re.finditer(rf"{_LIKE_ONE}{own}\b", text)
+    for match in [*awarded, *named, *like]:
+        if not any(site.start == match.start() or site.end == match.end() for site in changed):
+            return True
+    return (
+        _ranked(text, subject, man)
+        or (subject is not None and _named_so(text, changed, subject, man))
+        or any(_is_said(text, site, subject, man) for site in sites if site.left in _NO_PERSON)
+        or any(_spoken_of_again(text, site, man) for site in sites if site.left == "somebody else")
+        or _compatriot(text, subject, man)
+    )
+
+
+def _ranked(text: str, subject: str | None, man: bool) -> bool:
+    """The Duchess of Kendal said; Ann Lee, Duchess of Kendal."""
+    rank = _RANKS[not man]
+    if re.search(rf"{ENDED}(?:[Tt]he\s+)?{rank}(?:\s+of\s+[A-ZÀ-Þ][\w’'-]+)?\s+{_SAYS}\b", text) is not None:
+        return True
+    beside = rf"(?<!\w){re.escape(subject or '')}(?:\s+[A-ZÀ-Þ][\w’'.-]*)*\s?,\s+(?:\w+\s+)?(?:the\s+)?{rank}\b"
+    return subject is not None and re.search(beside, text) is not None
+
+
+def _named_so(text: str, changed: Sequence[Site], subject: str, man: bool) -> bool:
+    """Thomas Lee III; Housewife Ann Lee."""
+    name = re.escape(subject)
+    if man and re.search(rf"(?<!\w){name}{_OF_A_LINE}", text) is not None:
+        return True
+    again = re.search(rf"(?<!\w){name}(?:\s+[A-ZÀ-Þ][\w’'-]*)*\s?\(([^)]*)\)", text)
+    if again is not None and re.search(rf"\b{name}\b", again[1]) and re.search(r"[^\x00-\u024f]", again[1]):
+        return True  # written once more in another script
+    roles = [re.search(r"([\w-]+)\s+$", text[: site.start]) for site in changed if site.said == subject]
+    return any(role is not None and role[1].lower() in words_of("gendered_words") for role in roles)
+
+
+def _is_said(text: str, site: Site, subject: str | None, man: bool) -> bool:
+    """Whether a noun that stays as it is no person's is said of the subject all the same: "is a gentleman farmer"."""
+    word = site.kind[1]
+    if word not in gendered_nouns() or (word in men_nouns()) != man or word == "bachelor":
+        return False
+    if re.match(r"['’]s", text[site.end : site.end + 2]):
+        return False  # a woman's-rights lawyer
+    before = text[max(0, site.start - 120) : site.start]
+    beside = rf"(?<!\w){re.escape(subject or '')}(?:\s+[A-ZÀ-Þ][\w’'.-]*){{0,3}}(?:\s?\([^)]*\))?\s?,\s[^.;]{{0,60}}$"
+    if subject is not None and site.said[0].isupper() and re.search(beside, before):
+        return (
+            re.match(r"\s+[A-ZÀ-Þ]|['’]", text[site.end : site.end + 4]) is None
+        )  # Ann Lee, a nurse and Chairwoman of
+    return describes_subject(word, before, subject, man, surname_of(text, subject))
+
+
+def _spoken_of_again(text: str, site: Site, man: bool) -> bool:
+    """A sailor cut his hand; they take the injured man's place."""
+    word = site.kind[1]
+    if word not in ("man", "woman", "boy", "girl", "gentleman", "lady") or (word in men_nouns()) != man:
+        return False
+    before, after = text[max(0, site.start - 40) : site.start], text[site.end : site.end + 20]
+    return (
+        re.search(r"\b(?:the|that|this)\s+(?:[a-z-]+(?:ed|en|ing|less|old|young|poor)\s+)?$", before) is not None
+        and re.match(r"\s+(?:who|whom|that|in|of|with|from|behind|on|at|he|she|next|[A-ZÀ-Þ\[])", after) is None
+    )
+
+
+def _compatriot(text: str, subject: str | None, man: bool) -> bool:
+    """A proud Yorkshirewoman."""
+    noun = "man" if man else "woman"
+    for match in re.finditer(rf"(?<![\w’'-])[A-Z][a-z]{{2,}}{noun}(?!\w|\s+[A-ZÀ-Þ])", text):
+        before = text[max(0, match.start() - 120) : match.start()]
+        if describes_subject(noun, before, subject, man, surname_of(text, subject)):
+            return True
+    return False

@@ -1,0 +1,86 @@
+"""What stays and says the gender that its person had: such a text has no other version, and beside it one that has."""
+
+import pytest
+
+from evenhand.counterfactuals import GenderSwap
+from evenhand.counterfactuals.certainty import OF_ONE_GENDER, ONE_OF_SEVERAL, WHOSE_NAME
+from evenhand.counterfactuals.kept import keeps_gender
+
+SWAP = GenderSwap(nouns=True, names=(["Paul", "Norman", "Earl"], ["Anna", "Edith"]))
+
+
+def why(text):
+    reasons = {site.left for site in SWAP.sites(text) if site.left.startswith("unsure")}
+    assert (SWAP.swap(text) is None) == bool(reasons)
+    return reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Anna Quill is a cook. She was named Businesswoman of the Year.", OF_ONE_GENDER),
+        ("Paul Quill is a bowler. He was man of the match.", OF_ONE_GENDER),
+        ("Anna Quill keeps sheep. She blogs as The Happy Shepherdess.", OF_ONE_GENDER),
+        ("Anna Quill is a cook, known to some. She is a smith and a proud Yorkshirewoman.", OF_ONE_GENDER),
+        ("Paul Quill was a gentleman farmer. He grew beans.", OF_ONE_GENDER),
+        ("Paul Quill, a painter and Chairman of the Board, sold his house.", OF_ONE_GENDER),
+        ("The Duchess of Quill said she was glad.", OF_ONE_GENDER),
+        ("Anna Quill, Duchess of Farley, is a cook. She sings.", OF_ONE_GENDER),
+        ("Housewife Anna Quill sold her house.", OF_ONE_GENDER),
+        ("Paul Quill III is a cook. He sings.", OF_ONE_GENDER),
+        ("He had the voice of an old man.", OF_ONE_GENDER),
+        ("Paul Quill proclaimed himself “King Paul I” there.", OF_ONE_GENDER),
+        ("Edith Quill (이디스, “Edith”) is a cook. She sings.", OF_ONE_GENDER),
+        ("Paul Quill won it with his boy band.", OF_ONE_GENDER),
+        ("Anna Quill is a cook. She tells of ending a pregnancy.", OF_ONE_GENDER),
+        ("A sailor cuts his hand; York takes the injured man's place.", OF_ONE_GENDER),
+        ("Fr Paul Quill said that he was glad.", WHOSE_NAME),
+        ("Paul Earl Norman Quill said that he was glad.", WHOSE_NAME),
+        ("Paul Quill is a cook. He led his fraternity.", OF_ONE_GENDER),
+        ("Anna Quill 's maternity nurse said that she had gone.", OF_ONE_GENDER),
+        ("Anna Quill is one of our best actresses. She won.", ONE_OF_SEVERAL),
+        ("Anna Quill is one of the best sopranos there. She won.", ONE_OF_SEVERAL),
+        ("Paul Quill uses the pseudonym “Norman Ray” for his column.", WHOSE_NAME),
+        ("Zorabel Quill, known professionally as Earl, sold his house.", WHOSE_NAME),
+        ("Cardinal Paul Quill said that he was glad.", WHOSE_NAME),
+    ],
+)
+def test_a_word_that_stays_says_the_gender(text, reason):
+    assert why(text) == {reason}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paul Quill is a cook. He married the Businesswoman of the Year.",
+        "Anna Quill is a cook. Her father was a gentleman farmer.",
+        "Anna Quill is a cook. She met the Duke of Farley.",
+        "A sailor cuts his hand; he takes the man in York to court.",
+        "Paul Quill, a painter, met Chairman Ray near his house.",
+        "She is a woman's-rights lawyer.",
+        "Paul is a policeman in Prince Paul County. He sings.",
+        "She had the voice of an old man.",
+    ],
+)
+def test_what_is_said_of_others(text):
+    assert why(text) == set()
+
+
+def test_the_noun_at_the_end_of_a_sentence_about_the_subject_changes_too():
+    text = "Paul Quill is a cook. He holds a degree from York and is a father of four."
+    assert SWAP.swap(text).endswith("She holds a degree from York and is a mother of four.")
+    assert SWAP.swap("She cooks and was headmistress of a school.") == "He cooks and was headmaster of a school."
+    assert SWAP.swap("He supports York, poor man.") == "She supports York, poor woman."
+    assert SWAP.swap("He won it for best actor in May.") == "She won it for best actress in May."
+    assert SWAP.swap("She told dad jokes.") == "He told dad jokes."
+
+
+def test_a_partner_whose_name_follows_what_they_are_stays():
+    assert SWAP.swap("His late wife was the painter Edith Ray.") == "Her late wife was the painter Edith Ray."
+    assert SWAP.swap("His late wife was a painter.") == "Her late husband was a painter."
+
+
+def test_nobody_of_whom_no_gender_is_said_keeps_one():
+    assert not keeps_gender("The Duchess said so.", [], None, None)
+    assert not keeps_gender("The Duchess said so.", [], None, True)
+    assert keeps_gender("The Duchess said so.", [], None, False)
