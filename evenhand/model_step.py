@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-FEW = 4  # values by which a change is seen: of the last layers, which every step changes
 _steps: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
 
 
@@ -25,27 +25,38 @@ register_optimizer_step_post_hook(_count)  # it only counts: some optimizers cha
 class ModelStep:
     """The batches of one step: lam as it was before the first of them, and the mean fair distance over all of them.
 
-    A batch belongs to the step of the one before it when gradients are wanted and, since then, no parameter of the
-    model, or of what its input was computed by, was changed and no optimizer that holds one of them took a step.
+    A batch belongs to the step of the one before it when gradients are wanted and, since then, nothing that was seen
+    in this step has changed: no parameter of a model, or of what its input was computed by, and no optimizer that holds
+    one of them took a step. Several models may take part in a step: with one optimizer, or when all are looked at
+    before the optimizers step. Where each is looked at and takes its own step in turn, each turn is a step.
     """
 
     def __init__(self) -> None:
         self.lam = torch.zeros(())
         self.total, self.count = torch.zeros(()), 0
-        self.seen: tuple[Any, ...] | None = None
+        self.models: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()  # in this step; their parameters
+        self.seen: dict[int, _Seen] = {}  # those, and what their inputs were computed by
 
-    def begin(self, parameters: Sequence[Tensor], lam: Tensor, before: Sequence[Tensor] = ()) -> None:
+    def begin(self, model: Any, parameters: Sequence[Tensor], lam: Tensor, before: Sequence[Tensor] = ()) -> None:
         """A batch begins: the first of a new step, or one more of the present one.
 
+        model: what tells it from others, such as its module; other parameters in the place of the former are a change.
         before: the leaves that the input was computed from. Those count that are trained, parameters and what an
         optimizer holds: the others may be the people themselves, new in every batch.
         """
-        held = _held() if before else set()
-        before = [leaf for leaf in before if isinstance(leaf, nn.Parameter) or id(leaf) in held]
-        now = _state(parameters, before) if (parameters or before) and torch.is_grad_enabled() else None
-        if now is None or now != self.seen:
+        taken = _taken()
+        trained = [*parameters, *(leaf for leaf in before if isinstance(leaf, nn.Parameter) or id(leaf) in taken)]
+        tensors = {id(t): t for t in trained} if torch.is_grad_enabled() else {}
+        former = [t for t in (seen.tensor() for seen in self.seen.values()) if t is not None] if tensors else []
+        now = _states({id(t): t for t in former} | tensors, taken)
+        own = {id(p) for p in parameters}
+        known = self.models.get(model, own)
+        same = own <= known or own >= known  # some may be frozen or freed meanwhile
+        if not (former and same and all(now[id(t)].state == self.seen[id(t)].state for t in former)):
             self.lam, self.total, self.count = lam.detach().clone(), torch.zeros_like(lam), 0
-        self.seen = now
+            self.models.clear()
+            now = {i: now[i] for i in tensors}
+        self.models[model], self.seen = own, now
 
     def mean(self, value: Tensor, n: int) -> Tensor:
         """The mean over the batches of this step so far, the last of which has this mean over n people."""
@@ -53,23 +64,45 @@ class ModelStep:
         self.total, self.count = self.total + value * n, self.count + n
         return value if first else self.total / self.count
 
-
-def _state(parameters: Sequence[Tensor], before: Sequence[Tensor]) -> tuple[Any, ...]:
-    """Changes with every change of a parameter in place, and with every step of an optimizer that holds one; a change
-    through ``.data`` has no trace but the values, of which a few are looked at."""
-    trained = [*parameters, *before]
-    ours = {id(p) for p in trained}
-    taken = [n for o, n in list(_steps.items()) if any(id(p) in ours for g in o.param_groups for p in g["params"])]
-    values = tuple(_last_value(p) for p in (*parameters[-FEW:], *before[:FEW]))
-    return (tuple(p._version for p in trained), tuple(id(p) for p in trained), sum(taken), values)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins with a step of its own: its models are others."""
+        return ModelStep, ()
 
 
-def _held() -> set[int]:
-    """The tensors that optimizers hold which have taken a step."""
-    return {id(p) for optimizer in list(_steps) for group in optimizer.param_groups for p in group["params"]}
+class _Seen(NamedTuple):
+    """A tensor, as long as somebody else keeps it, and what changes when it does."""
+
+    tensor: ref[Tensor]
+    state: tuple[int, int, float]
 
 
-def _last_value(parameter: Tensor) -> float:
-    if parameter.numel() == 0 or parameter.is_meta:
-        return 0.0
-    return float(parameter.detach()[(-1,) * parameter.ndim])
+def _states(tensors: dict[int, Tensor], taken: Counter[int]) -> dict[int, _Seen]:
+    """Changes with every change in place, and with every step of an optimizer that holds the tensor; a change through
+    ``.data`` has no trace but the values, of which every tensor shows one."""
+    values = dict(zip(tensors, _last_values(list(tensors.values()))))
+    return {i: _Seen(ref(t), (t._version, taken[i], values[i])) for i, t in tensors.items()}
+
+
+def _taken() -> Counter[int]:
+    """How many steps the optimizers took that hold a tensor."""
+    taken: Counter[int] = Counter()
+    for optimizer, n in list(_steps.items()):
+        for held in {id(p) for group in optimizer.param_groups for p in group["params"]}:
+            taken[held] += n
+    return taken
+
+
+def _last_values(tensors: list[Tensor]) -> list[float]:
+    """The last number of each tensor, brought from each device at once; zeros where there are none to look at. More
+    than that would cost a large model more than its search."""
+    found = [0.0] * len(tensors)
+    places: dict[torch.device, list[int]] = {}
+    for i, t in enumerate(tensors):
+        if t.numel() > 0 and not t.is_meta and t.layout == torch.strided:
+            places.setdefault(t.device, []).append(i)
+    for of_device in places.values():
+        flat = [torch.view_as_real(t) if t.is_complex() else t for t in (tensors[i].detach() for i in of_device)]
+        last = torch.stack([t[(-1,) * t.ndim].to(torch.float32) for t in flat]).tolist()
+        for i, number in zip(of_device, last):
+            found[i] = number
+    return found

@@ -92,6 +92,11 @@ def gather(numbers: Sequence[float]) -> list[list[float]]:
     return [row.tolist() for row in everyone]
 
 
+def all_of_us(yes: bool) -> bool:
+    """Whether every rank says yes; all ranks must ask together."""
+    return yes if world() == 1 else all(row[0] == 1.0 for row in gather([float(yes)]))
+
+
 def share_of(n: int) -> Share:
     """Where this rank's n rows stand among the rows of all ranks; all ranks must ask together."""
     if world() == 1:

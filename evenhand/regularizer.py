@@ -18,12 +18,15 @@ from torch import Tensor, nn
 from evenhand import ranks
 from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.tokens import TokenMetric
 from evenhand.model_step import ModelStep
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.graphs import not_compiled
 from evenhand.search.mode import gradients_allowed
 from evenhand.search.model_view import Inputs, ModelView, Output
+from evenhand.search.precision import Autocast
+from evenhand.search.tokens import of_tokens, tokens_in
 from evenhand.search.worst_cases import Bounds, DistanceGain, Gain, Limits, Model, Search, WorstCases, box, pair
 
 LamRule = Callable[[Tensor, Tensor, float], Tensor]  # lam, mean d_X, eps -> new lam
@@ -60,9 +63,10 @@ class PricedSearch(nn.Module):
     the same lam.
 
     lam steps once for each step of the model: batches whose gradients are accumulated before one step of the optimizer
-    share one price, and lam follows the mean over all of them. What is trained may also lie before the model, as in
-    ``z = encoder(x); fair(head, z)``: the graph of z tells its parameters, whether the head is trained with them or
-    not. Where there is nothing to accumulate, under ``no_grad`` or with all parameters frozen, every call is a step.
+    share one price, and lam follows the mean over all of them, of all models that are looked at before it. What is
+    trained may also lie before the model, as in ``z = encoder(x); fair(head, z)``: the graph of z tells its parameters,
+    whether the head is trained with them or not. Where there is nothing to accumulate, under ``no_grad`` or with all
+    parameters frozen, every call is a step.
 
     vary, at, output, first_layer: how to look at the model, see ``ModelView``.
     """
@@ -94,7 +98,7 @@ class PricedSearch(nn.Module):
         if bounds is not None:
             pair(bounds)
         self.fair_metric, self.eps, self.bounds = fair_metric, eps, bounds
-        self.search: Search = search if search is not None else GradientSearch()
+        self.search = of_tokens(search if search is not None else GradientSearch(), fair_metric, bounds)
         self.lam_rule = lam_rule if lam_rule is not None else gradient_rule(0.01)
         self.generator = generator
         self.vary, self.at, self.output, self.first_layer = vary, at, output, first_layer
@@ -107,7 +111,10 @@ class PricedSearch(nn.Module):
         view = ModelView(
             ranks.underlying(model), x, vary=self.vary, at=self.at, output=self.output, first_layer=self.first_layer
         )
-        self.fair_metric.check_width(view.x)
+        if isinstance(self.fair_metric, TokenMetric):
+            view.tokens = tokens_in(x, view, self.fair_metric)
+        else:
+            self.fair_metric.check_width(view.x)
         if self.at is None and not view.x.requires_grad:  # what a network computed may overflow, and scalers know how
             check_finite(view.x)
         check_inside(self.bounds, view.x, max(1e-6, torch.finfo(view.dtype).eps))
@@ -125,7 +132,7 @@ class PricedSearch(nn.Module):
     def find_from(self, view: ModelView, gain: Gain, rows: Tensor | None = None) -> WorstCases:
         """``find``, from a view that is there already."""
         if self.training:
-            self._step.begin(view.parameters(), self.lam, view.before())
+            self._step.begin(view.known_as, view.parameters(), self.lam, view.before())
         price = (self._step.lam if self.training else self.lam) if self.eps > 0 else float("inf")
         n = len(view.x)
         share = ranks.share_of(n) if self.training else ranks.drawing(n)
@@ -229,16 +236,25 @@ class FairRegularizer(PricedSearch):
     @not_compiled
     def evaluate_from(self, whole: ModelView, rows: Tensor | None = None, part: Tensor | None = None) -> Evaluated:
         """``evaluate``, from a view that is there already."""
+        found = self.worst_from(whole, rows, part)
+        h_x, (h_worst,) = whole.with_worst([(found, part)], self.fair_metric)
+        return self.valued(h_x, h_worst, found, part)
+
+    @not_compiled
+    def worst_from(self, whole: ModelView, rows: Tensor | None = None, part: Tensor | None = None) -> WorstCases:
+        """Steps 1 and 2 of Algorithm 1, for a view or a part of its rows."""
         view = whole if part is None else whole.part(part)
         rows = rows if rows is None or part is None else rows[part]
-        h_x = view.h_x()
-        found = self.find_from(view, DistanceGain(_outside(h_x), self.output_distance), rows)
-        h_worst = view.h_worst(found, self.fair_metric)
-        with view.autocast.off():
-            d_y = DistanceGain(h_x, self.output_distance)(h_worst)
-            d_y, d_x = (each.mean() if len(h_x) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
+        return self.find_from(view, DistanceGain(_outside(view.h_x()), self.output_distance), rows)
+
+    def valued(self, h_x: Tensor, h_worst: Tensor, found: WorstCases, part: Tensor | None = None) -> Evaluated:
+        """The dual value at the worst cases found, of all rows or of a part."""
+        own = h_x if part is None else h_x.index_select(0, part)
+        with Autocast(h_x.device).off():
+            d_y = DistanceGain(own, self.output_distance)(h_worst)
+            d_y, d_x = (each.mean() if len(own) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
             value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)
-        return Evaluated(value, d_y, d_x, whole.h_x(), found)
+        return Evaluated(value, d_y, d_x, h_x, found)
 
 
 def check_inside(bounds: Bounds, x: Tensor, tolerance: float = 1e-6) -> None:

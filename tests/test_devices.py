@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from evenhand import estimators, regularizer
+from evenhand.devices import check_device, device_of_float64
 from evenhand.domain import Box, FreeBox
 from evenhand.estimators.senstir import SenSTIRRanker
 from evenhand.fair_metrics import FairMetric
@@ -231,3 +232,22 @@ def test_draws_of_a_device_without_float64_are_as_fine():
     assert all(isinstance(batch, There) for batch in rows)
     assert {i for batch in rows for i in batch.tolist()} == {0, 1, 2}
     assert all(sorted(batch.tolist())[2:] == [2, 2] for batch in rows)
+
+
+def test_a_device_is_asked_for_what_will_lie_on_it():
+    for sound in ("cpu", torch.device("cpu"), "meta"):
+        check_device(sound)
+        check_device(sound, torch.float64)
+    with pytest.raises(ValueError, match=r"^device='tpu' cannot be used here \(.*\); 'cpu' always can$"):
+        check_device("tpu")
+    with pytest.raises(ValueError, match=r"^device='tpu' cannot be used here, in float64 \("):
+        check_device("tpu", torch.float64)
+    with Elsewhere():
+        check_device("meta")
+        with pytest.raises(ValueError, match=r"in float64 .*which this device does not have"):
+            check_device(torch.device("meta"), torch.float64)
+
+
+@pytest.mark.parametrize(("device", "home"), [("cpu", "cpu"), ("mps", "cpu"), ("meta", "cpu"), ("cuda:1", "cuda:1")])
+def test_float64_is_computed_on_the_device_or_on_the_cpu(device, home):
+    assert device_of_float64(device) == device_of_float64(torch.device(device)) == home

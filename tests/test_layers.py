@@ -15,22 +15,28 @@ PACKAGE = TESTS.parent / "evenhand"
 ROOMS = [
     "atomic",
     "ranks",
+    "module_copy",
+    "devices",
     "variations",
     "domain",
     "output_distances",
     "evaluation",
-    "error_rates",
+    "copies",
     "counterfactuals",
     "datasets",
     "tables",
     "frames",
     "ensembles",
     "dual",
+    "error_rates",
     "fair_metrics",
     "search",
     "bounds",
     "model_step",
     "regularizer",
+    "answers",
+    "decisions",
+    "undo",
     "judged",
     "headline",  # numbers that audits and certificates share
     "treated_worst",
@@ -50,7 +56,8 @@ ROOMS = [
     "__main__",
 ]
 RANK = {name: rank for rank, name in enumerate(ROOMS)}
-NEVER_TORCH = {"variations", "counterfactuals", "evaluation", "error_rates", "datasets", "tables", "frames", "report"}
+NEVER_TORCH = {"variations", "copies", "counterfactuals", "evaluation", "error_rates", "datasets", "tables", "frames"}
+NEVER_TORCH |= {"report"}
 
 
 def imports(path: Path) -> set[str]:

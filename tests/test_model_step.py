@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -23,7 +26,7 @@ def lam():
 
 
 def begun(step, model):
-    step.begin(list(model.parameters()), lam())
+    step.begin(model, list(model.parameters()), lam())
     return step.count
 
 
@@ -73,7 +76,7 @@ def test_without_anything_to_accumulate_every_batch_is_a_step():
             assert begun(step, model) == 0
             step.mean(torch.tensor(1.0), 3)
     for _ in range(2):
-        step.begin([], lam())
+        step.begin(nn.Identity(), [], lam())
         assert step.count == 0
         step.mean(torch.tensor(1.0), 3)
 
@@ -89,12 +92,95 @@ def test_what_is_trained_before_the_model_tells_steps_too(kind, own):
     for _ in range(2):
         for count in (0, 3):
             people = torch.rand(3, 2, requires_grad=True)  # a leaf as well, and nothing that is trained
-            step.begin(parameters, lam(), [people, weight])
+            step.begin(head, parameters, lam(), [people, weight])
             assert step.count == count
             step.mean(torch.tensor(1.0), 3)
         optimizer.step()
-    step.begin(parameters, lam(), [weight])
+    step.begin(head, parameters, lam(), [weight])
     step.mean(torch.tensor(1.0), 3)
     weight.data += 1.0
-    step.begin(parameters, lam(), [weight])
+    step.begin(head, parameters, lam(), [weight])
     assert step.count == 0
+
+
+class Partly(nn.Module):
+    """Whose last layer is not used."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def test_a_change_behind_autograds_back_is_seen_wherever_it_is():
+    model, step = Partly(), ModelStep()
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        model.to(dtype)
+        begun(step, model)
+        step.mean(torch.tensor(1.0), 3)
+        assert begun(step, model) == 3
+        model.used.weight.data -= 0.1
+        assert begun(step, model) == 0
+
+
+def counted(step, models, each):
+    """How many steps begin while each model is looked at; people are counted from zero in a new step."""
+    new = 0
+    for model in models:
+        new += begun(step, model) == 0
+        step.mean(torch.tensor(1.0), 3)
+        model(torch.ones(1, 2)).sum().backward()
+        if each is not None:
+            each[model].step()
+    return new
+
+
+def test_two_models_share_the_steps_of_one_optimizer():
+    a, b, step = nn.Linear(2, 2), nn.Linear(2, 2), ModelStep()
+    optimizer = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)
+    for _ in range(3):
+        assert counted(step, [a, b] * 4, None) == 1
+        assert step.count == 24
+        optimizer.step()
+
+
+def test_two_models_with_optimizers_of_their_own_step_together_or_in_turn():
+    a, b, step = nn.Linear(2, 2), nn.Linear(2, 2), ModelStep()
+    own = {m: torch.optim.SGD(m.parameters(), lr=0.1) for m in (a, b)}
+    for _ in range(3):  # both are looked at before both step
+        assert counted(step, [a, b] * 4, None) == 1
+        for optimizer in own.values():
+            optimizer.step()
+    for _ in range(3):
+        assert counted(step, [a, b], own) == 2
+
+
+def test_what_is_gone_is_forgotten_and_a_new_model_takes_a_step_of_its_own():
+    step = ModelStep()
+    for _ in range(2):
+        model = nn.Linear(2, 2)
+        assert begun(step, model) == 0
+        step.mean(torch.tensor(1.0), 3)
+        assert begun(step, model) == 3
+        del model
+        assert len(step.models) == 0
+
+
+def test_layers_frozen_while_batches_are_accumulated_are_no_step():
+    model, step = Partly(), ModelStep()
+    trained = list(model.parameters())
+    for i, parameters in enumerate((trained, trained[:2], trained)):
+        step.begin(model, parameters, lam())
+        assert step.count == 3 * i
+        step.mean(torch.tensor(1.0), 3)
+
+
+def test_a_copy_begins_with_a_step_of_its_own():
+    model, step = nn.Linear(2, 2), ModelStep()
+    begun(step, model)
+    step.mean(torch.tensor(1.0), 3)
+    for other in (copy.deepcopy(step), pickle.loads(pickle.dumps(step))):
+        assert begun(other, model) == 0
+    assert begun(step, model) == 3

@@ -18,7 +18,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from evenhand import FairMetric, FairRegularizer, SenSeIClassifier, ranks
-from evenhand.objectives import SenSeI
+from evenhand.objectives import Batch, SenSeI
+from evenhand.search import GradientSearch
 from evenhand.training.loop import train
 
 X = torch.rand(61, 5, generator=torch.Generator().manual_seed(0))
@@ -49,6 +50,19 @@ def gradients(shard: str) -> dict[str, list]:
         (0 * wrapped(X[rows]).sum() + fair(wrapped, X[rows])).backward()
         lams.append(fair.lam.item())
     return {"lam": lams, "gradient": [p.grad.flatten().tolist() for p in model.parameters()]}
+
+
+def what_costs_nothing() -> dict[str, list]:
+    """One rank's people are far inside the box, those of the other in its corners: there its search has to pay."""
+    model, oblique = net().double(), FairMetric(torch.tensor([[1.0, -1, 0.5, 0, 0]]).double().T)
+    search = GradientSearch(subspace_step=0.02, noise=0.01)
+    fair = FairRegularizer(oblique, 0.05, (0.0, 1.0), search=search, generator=torch.Generator().manual_seed(1))
+    objective = SenSeI(fair, 3.0, every=1, free=0.5)
+    x = torch.cat([0.4 + 0.2 * X[:6], X[6:12].round()]).double()
+    rows = slice(6 * ranks.rank(), 6 * ranks.rank() + 6) if ranks.world() > 1 else slice(0, 12)
+    wrapped = DistributedDataParallel(model) if ranks.world() > 1 else model
+    (0 * wrapped(x[rows]).sum() + objective(model, Batch(x[rows], Y[:12][rows]))).backward()
+    return {"gradient": [p.grad.flatten().tolist() for p in model.parameters()]}
 
 
 def training(**more) -> dict[str, list]:
@@ -129,7 +143,12 @@ def main(out: Path) -> None:
     with ranks.begin(timeout=60):
         for shard in SHARDS:
             results[shard] = gradients(shard)
-        results |= {"training": training(), "streams": streams(), "estimator": estimator()}
+        results |= {
+            "costs nothing": what_costs_nothing(),
+            "training": training(),
+            "streams": streams(),
+            "estimator": estimator(),
+        }
         results["streamed"] = streamed_estimator()
         results["again"] = stopped_and_resumed(out)
         results["parts"] = {"rows": ranks.own_part(torch.arange(13)).tolist()}
@@ -187,6 +206,14 @@ def test_gradients_under_ddp_are_those_of_the_joint_batch(found, shard):
     assert any(abs(g) > 1e-3 for part in alone["gradient"] for g in part)
     for rank in found:
         assert close(rank[shard], alone)
+
+
+def test_ranks_agree_whether_the_search_has_met_what_costs_nothing(found):
+    """The people of one rank make it pay, so both search once more, as one process with the joint batch does."""
+    alone = what_costs_nothing()
+    assert any(abs(g) > 1e-3 for part in alone["gradient"] for g in part)
+    for rank in found:
+        assert close(rank["costs nothing"], alone)
 
 
 @pytest.mark.parametrize("what", ["training", "streams", "estimator", "streamed", "again"])

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from evenhand import ranks
+from evenhand.audit import audit
 from evenhand.domain import Box
 from evenhand.fair_metrics import FairMetric
 from evenhand.output_distances import mean_squared_logits, total_variation
@@ -518,3 +519,45 @@ def test_hooks_that_follow_the_mode_are_no_unfairness_and_nothing_moves(kind):
     for _ in range(2):
         torch.testing.assert_close(regularizer()(model, people()), expected)
     assert all(torch.equal(value, state[key]) for key, value in model.state_dict().items())
+
+
+def test_lam_steps_with_every_look_at_other_weights_and_can_be_kept_still():
+    """As docs/devices.md has it, of optimizers that call their closure several times in a step."""
+    x, model = people(), net()
+    lbfgs = torch.optim.LBFGS(model.parameters(), lr=0.01, max_iter=5)
+    for still in (False, True):
+        fair, looks = regularizer(search=ends, lam=0.0, lam_rule=lambda lam, d_x, eps: lam + 1), []
+
+        def closure(fair=fair, looks=looks):
+            lbfgs.zero_grad()
+            loss = model(x).square().mean() + fair(model, x)
+            loss.backward()
+            looks.append(loss.item())
+            return loss
+
+        for _ in range(3):
+            fair.train(not still)
+            lbfgs.step(closure)
+            fair.train()
+            if still:
+                with torch.no_grad():
+                    fair(model, x)
+        assert len(looks) > 3
+        assert fair.lam.item() == (3 if still else len(looks))
+
+
+@pytest.mark.parametrize("d", [3, 10])
+def test_the_value_is_a_lower_estimate_and_an_audit_finds_all(d):
+    """One free column of a linear model: the supremum of |w (x' - x)|^2 is at the farther end of its range. A search
+    that goes to one of the two ends finds 4/7 of it, E[u^2] of E[max(u, 1 - u)^2]."""
+    torch.manual_seed(0)
+    model, x, metric = nn.Sequential(nn.Linear(d, 2)), torch.rand(300, d), FairMetric(torch.eye(d)[:, :1])
+    with torch.no_grad():
+        model[0].weight[0] = -model[0].weight[1]  # logits that add up to a constant: no shift of all to be left out
+    known = (torch.maximum(x[:, 0], 1 - x[:, 0]).square().mean() * model[0].weight[:, 0].square().mean()).item()
+    for seed in range(3):
+        fair = FairRegularizer(metric, eps=0.0, bounds=(0.0, 1.0), generator=torch.Generator().manual_seed(seed))
+        assert 0.3 * known < fair(model, x).item() <= (1 + 1e-5) * known
+        assert fair(model, x).item() == pytest.approx(4 / 7 * known, rel=0.2)
+    found = audit(model, x, metric, eps=0.0, bounds=(0.0, 1.0))
+    assert 0.98 * known <= found.r_low <= (1 + 1e-5) * known

@@ -5,10 +5,12 @@ from evenhand.fair_metrics.columns import from_columns
 from evenhand.fair_metrics.explore import explore
 from evenhand.fair_metrics.face import face, face_stream
 from evenhand.fair_metrics.metric import FairMetric, check_free_share, free_share
+from evenhand.fair_metrics.tokens import TokenMetric, per_token
 
 __all__ = [
     "AttributeModel",
     "FairMetric",
+    "TokenMetric",
     "check_free_share",
     "explore",
     "face",
@@ -17,4 +19,5 @@ __all__ = [
     "from_classifier",
     "from_classifier_stream",
     "from_columns",
+    "per_token",
 ]

@@ -4,6 +4,9 @@ from evenhand.integrations.huggingface import FairTrainer
 
 fair = FairRegularizer(metric, eps=0.1, at="bert.pooler")          # the metric lives in the pooled embeddings
 FairTrainer(model, arguments, train_dataset=data, fair=fair, rho=5.0).train()
+
+Where words move, rather than pooled embeddings, ``per_token(metric)`` at ``"bert.embeddings.word_embeddings"`` reads
+the mask of each batch: examples/finetune_transformer.py --trainer.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,14 @@ from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
 from evenhand.regularizer import Evaluated, FairRegularizer, not_negative, number
 from evenhand.search.graphs import not_compiled
 from evenhand.search.mode import mode_free
-from evenhand.search.model_view import ModelView
+
+
+class _Look(NamedTuple):
+    """R(h) as it is estimated on a batch: by whom, on which rows (None: all), and what it weighs in the objective."""
+
+    fair: FairRegularizer
+    part: Tensor | None
+    weight: float
 
 
 class SenSeI(Objective):
@@ -25,7 +32,9 @@ class SenSeI(Objective):
 
     free: the share of rho that is laid on R(h) at eps = 0, which is about differences that cost nothing; 0 is the
     paper's. R(h) at eps > 0 asks two things at once, that free differences do not matter and that nothing else matters
-    much; with free=0.98 the first is asked for strictly and the second mildly. It is estimated on half as many rows.
+    much; with free=0.98 the first is asked for strictly and the second mildly. It is estimated on half as many rows,
+    at the worst cases that the search of R(h) meets before it goes where moves cost something; where the box holds
+    somebody back, by a search of its own.
     With eps = 0 both are one, and where no difference is free all of rho is on R(h).
     """
 
@@ -54,30 +63,45 @@ class SenSeI(Objective):
             self.last = {"loss": loss.detach()}
             return loss
         every = self.every if self.training else 1
-        part, share = self._part(batch.y, every)
-        # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
-        once = mode_free(model) and (part is None or self.regularizer.at is None)
-        view = self.regularizer.look(model, batch.x) if once else None
-        fair = self._evaluate(self.regularizer, model, batch, view, part)
-        h = fair.h_x if once else model(batch.x.clone())  # which the model may overwrite
-        loss = mean_loss(self.loss(h, batch.y), batch.weight)
-        self.last = {"loss": loss.detach(), **fair.numbers(self.regularizer.lam)}
-        value: Tensor = loss + self.rho * (1 - self.free) * share * fair.value
+        looks = [self._look_at(self.regularizer, self.rho * (1 - self.free), batch.y, every)]
         if self.of_free is not None:
-            part, share = self._part(batch.y, 2 * every if self.training else 1)
-            free = self._evaluate(self.of_free, model, batch, view, part).value
-            self.last["free"] = free.detach()
-            value = value + self.rho * self.free * share * free
+            looks.append(self._look_at(self.of_free, self.rho * self.free, batch.y, 2 * every if self.training else 1))
+        # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
+        once = mode_free(model) and (looks[0].part is None or self.regularizer.at is None)
+        fair = self._at_once(model, batch, looks) if once else self._beside(model, batch, looks)
+        h = fair[0].h_x if once else model(batch.x.clone())  # which the model may overwrite
+        loss = mean_loss(self.loss(h, batch.y), batch.weight)
+        self.last = {"loss": loss.detach(), **fair[0].numbers(self.regularizer.lam)}
+        if len(fair) > 1:
+            self.last["free"] = fair[1].value.detach()
+        value: Tensor = sum((look.weight * found.value for look, found in zip(looks, fair)), start=loss)
         return value
 
-    def _evaluate(
-        self, regularizer: FairRegularizer, model: nn.Module, batch: Batch, view: ModelView | None, part: Tensor | None
-    ) -> Evaluated:
-        if view is not None:
-            return regularizer.evaluate_from(view, batch.rows, part)
-        if part is None:
-            return regularizer.evaluate(model, batch.x, batch.rows)
-        return regularizer.evaluate(model, batch.x[part], None if batch.rows is None else batch.rows[part])
+    def _beside(self, model: nn.Module, batch: Batch, looks: list[_Look]) -> list[Evaluated]:
+        """All looks at the batch, from a view of those people alone who are looked at."""
+        if self.regularizer.at is not None:
+            return [self._at_once(model, _of(batch, look.part), [look._replace(part=None)])[0] for look in looks]
+        part = looks[0].part
+        within = [look._replace(part=None if look.part is part else _places(look.part, part)) for look in looks]
+        return self._at_once(model, _of(batch, part), within)
+
+    def _at_once(self, model: nn.Module, batch: Batch, looks: list[_Look]) -> list[Evaluated]:
+        """All looks at the batch, from one view of the model; the first sees everybody whom the others see."""
+        first, parts = looks[0], [look.part for look in looks]
+        view = self.regularizer.look(model, batch.x)
+        found = [first.fair.worst_from(view, batch.rows, first.part)]
+        for look in looks[1:]:
+            met = found[0].free  # at eps > 0 a search may begin with moves that cost nothing
+            if ranks.all_of_us(met is not None) and met is not None:
+                found.append(met(_places(look.part, first.part)))
+            else:
+                found.append(look.fair.worst_from(view, batch.rows, look.part))
+        h_x, h_worst = view.with_worst(list(zip(found, parts)), self.regularizer.fair_metric)
+        return [look.fair.valued(h_x, h, each, look.part) for look, h, each in zip(looks, h_worst, found)]
+
+    def _look_at(self, fair: FairRegularizer, rho: float, y: Tensor, every: int) -> _Look:
+        part, share = self._part(y, every)
+        return _Look(fair, part, rho * share)
 
     def _part(self, y: Tensor, every: int) -> tuple[Tensor | None, float]:
         """The rows that are looked at, None for all, and how much the mean over them counts.
@@ -93,3 +117,13 @@ class SenSeI(Objective):
             return part, 1.0
         ours = (part[(part >= own.start) & (part < own.stop)] - own.start).to(y.device)
         return ours, len(ours) / len(part) * len(joint) / max(len(y), 1)
+
+
+def _of(batch: Batch, part: Tensor | None) -> Batch:
+    """Some of the people of a batch."""
+    return batch if part is None else Batch(*(None if given is None else given[part] for given in batch))  # type: ignore[arg-type]
+
+
+def _places(rows: Tensor | None, part: Tensor | None) -> Tensor | None:
+    """Where rows stand in a part that holds them, both in order; None is everybody."""
+    return rows if rows is None or part is None else torch.searchsorted(part, rows)

@@ -7,16 +7,19 @@ alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_map
 
 from evenhand.search.head import NORMS, Head, beside_product, foldable
-from evenhand.search.mode import twin
+from evenhand.search.mode import on_ordinary_path, twin
+from evenhand.search.walks import beside
+from evenhand.search.worst_cases import WorstCases
 
 _agreed: WeakKeyDictionary[nn.Module, tuple[tuple[int, ...], bool]] = WeakKeyDictionary()
 
@@ -92,6 +95,47 @@ class _Moved(torch.autograd.Function):
         return slope, weight_slope, None, None, None, None
 
 
+def moved_with(
+    z: Tensor, weight: Tensor, directions: Tensor, worst: Sequence[tuple[WorstCases, Tensor]], fresh: bool
+) -> Tensor:
+    """z of all rows, and below it z' of some, (found, rows) each: one tensor for what lies behind.
+
+    fresh: the slope that comes back is made for this tensor alone and may be written over; of a matrix this large fresh
+    memory costs more than the arithmetic.
+    """
+    flat = [part for found, rows in worst for part in (found.z, found.u, found.v, rows)]
+    result: Tensor = _MovedWith.apply(z, weight, directions, fresh, *flat)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _MovedWith(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, weight: Tensor, directions: Tensor, fresh: bool, *flat: Tensor | None) -> Tensor:
+        z_worst = [part for part in flat[::4] if part is not None]
+        ctx.save_for_backward(directions, *(part for i, part in enumerate(flat) if i % 4))
+        ctx.sizes, ctx.fresh = [len(z), *(len(part) for part in z_worst)], fresh
+        joint = beside(z, z.shape[1], sum(ctx.sizes)) if z.stride(0) == 1 else z.new_empty(sum(ctx.sizes), z.shape[1])
+        for rows, part in zip(torch.split(joint, ctx.sizes), (z, *z_worst)):
+            rows.copy_(part)
+        return joint
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        """As for ``moved``, summed over the parts."""
+        directions, *saved = ctx.saved_tensors
+        of_z, *of_worst = torch.split(slope, ctx.sizes)
+        in_place = ctx.fresh and not torch.is_grad_enabled()
+        weight_slope = None
+        for part, u, v, rows in zip(of_worst, saved[0::3], saved[1::3], saved[2::3]):
+            of_z = of_z.index_add_(0, rows, part) if in_place else of_z.index_add(0, rows, part)
+            if ctx.needs_input_grad[1]:
+                along = (u.T @ part).T @ directions.T
+                weight_slope = along if weight_slope is None else weight_slope + along
+                if v is not None:
+                    weight_slope = torch.addmm(weight_slope, part.T, v)
+        return of_z, weight_slope, *[None] * (2 + 4 * len(of_worst))
+
+
 def split(model: Any) -> Split | None:
     """A Sequential cut behind its leading linear layer, or behind a norm and the linear layer after it; None where it
     has none that can be taken apart safely."""
@@ -117,19 +161,59 @@ def split_named(model: Any, first_layer: str) -> Split | None:
         linears = [name for name, module in modules.items() if isinstance(module, nn.Linear)]
         raise ValueError(f"first_layer={first_layer!r} does not name a linear layer of the model; it has {linears}")
     stand_in = _Given(first_layer)
-    rest = None if type(linear) is not nn.Linear or _hooked(linear) else twin(model, {linear: stand_in})
-    if rest is None or rest is stand_in:
+    other = None if type(linear) is not nn.Linear or _hooked(linear) else twin(model, {linear: stand_in})
+    if other is None or other is stand_in:
         return None
+    rest = on_ordinary_path(other, model)
 
     def tail(z: Tensor) -> Any:
         """The model with the named layer's output replaced by z; nothing else may look at the input."""
-        stand_in.x, stand_in.z = z.new_full((z.shape[0], linear.in_features), torch.nan), z
+        given = z.new_full((z.shape[0], linear.in_features), torch.nan).as_subclass(_Unseen)
+        stand_in.x, stand_in.z = given, z
         try:
-            return rest(stand_in.x)
+            return rest(given)
+        except _Looked as looked:
+            raise ValueError(
+                f"first_layer={first_layer!r} is not all that looks at x: the model does so elsewhere ({looked}), "
+                "which would be left out of the search and of the gradient; leave first_layer out"
+            ) from looked
         finally:
             stand_in.x = stand_in.z = None
 
     return Split(Head(linear), tail)
+
+
+class _Looked(RuntimeError):
+    """Somebody looked at numbers that are to be left alone, by this function."""
+
+
+class _Unseen(Tensor):
+    """Has a shape, a type and views, and no numbers: whatever asks for them is an error, also a comparison, in which a
+    NaN would be lost."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            gave = func(*args, **(kwargs or {}))
+            ours = {t.untyped_storage()._cdata for t in tree_flatten((args, kwargs))[0] if isinstance(t, cls)}
+            tensors = [t for t in tree_flatten(gave)[0] if isinstance(t, Tensor)]
+            views = bool(tensors) and all(t.untyped_storage()._cdata in ours for t in tensors)
+        name = getattr(func, "__name__", "")
+        if views:
+            return tree_map(lambda t: t.as_subclass(cls) if isinstance(t, Tensor) else t, gave)
+        if name in _WITHOUT_NUMBERS or (name == "__get__" and not tensors):
+            return gave
+        raise _Looked(name)
+
+
+# fmt: off
+_WITHOUT_NUMBERS = frozenset({  # what may be asked of it that gives no view
+    "__len__", "size", "dim", "ndimension", "numel", "nelement", "stride", "data_ptr", "storage_offset",
+    "element_size", "get_device", "is_contiguous", "is_floating_point", "is_complex", "is_inference", "is_same_size",
+    "zeros_like", "ones_like", "empty_like", "new_zeros", "new_ones", "new_empty", "view_as", "expand_as",
+    "__hash__", "__repr__",
+})
+# fmt: on
 
 
 class _Given(nn.Module):

@@ -67,6 +67,7 @@ class Geometry:
         self.sigma, directions = exact_sigma(fair_metric)
         self.directions = directions if fair_metric.factor is None else None  # Sigma = I - Q Q^T: products cost d k
         self.factor = None if fair_metric.factor is None else fair_metric.factor.detach().to("cpu", torch.float64)
+        self.nothing_free = not directions.shape[1]
         self.magnitude = box.low.abs().maximum(box.high.abs())
         weight_along = directions.square().sum(1)
         pinned = sorted(box.binary, key=lambda j: -float(weight_along[j]))
@@ -107,8 +108,8 @@ class Geometry:
         """d_X of moves (..., d), 0 where it is nothing but rounding: a move whose price cannot be told from that of a
         move along the free directions, once both people are written down in float64."""
         price = self.d_x(delta)
-        if self.factor is None and self.directions is not None and not self.directions.shape[1]:
-            return price  # Euclidean: nothing is free, nothing is lost
+        if self.nothing_free:  # a move of the size of rounding costs what it costs
+            return price
         unsure = price <= self._rounding(self.magnitude)
         if unsure.any():
             moved = torch.where(delta[unsure] != 0, self.magnitude, torch.zeros_like(self.magnitude))

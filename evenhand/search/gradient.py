@@ -143,35 +143,56 @@ class _Climb:
         self.v: Tensor | None = None  # only once a point was tried that may cost something
         self.current = torch.zeros_like(gain_at_x, dtype=torch.bool)  # rows whose best point is the latest one
         self.margins = self._margins_of(path.zeros(d)) if limits is not None else None
+        self.free: tuple[Tensor, Tensor] | None = None  # gain and u where the subspace stage ended, if at no cost
+        self.stays_inside = self._stays_inside()  # whatever u is, within its limits
         self.scratch: Tensor | None = None  # (n, d): fresh memory for every step costs more than the arithmetic in it
         self.rest: Tensor | None = None
         self.u_limits = self._u_limits()
 
     def run(self, generator: torch.Generator | None) -> None:
         u = self._noise(self.u.shape[1], self.search.noise, generator)
-        if self.free_only and self.margins is not None:
+        if self.u_limits is not None:  # a coordinate at an end of its range begins the other way: it has no slope at x
+            low, high = self.u_limits
+            u.mul_(torch.where(u.clamp(low, high) == 0, -1.0, 1.0))
+        if self.free_only and not self.stays_inside:
             stuck = ~self._free_part(u).any(dim=1)  # the noise leads out of the box, and at x' = x there is no slope
             u.mul_(torch.where(stuck[:, None], -1.0, 1.0))
         v = self._subspace_stage(u)
         if self.search.full_steps > 0 and not self.free_only:
+            if self.v is None and u.shape[1] > 0:
+                self.free = self.best.clone(), self.u.clone()  # nothing that was tried so far costs anything
             self._full_stage(u, v, generator)
 
     def found(self) -> WorstCases:
-        x_worst = torch.addmm(self.x, self.u, self.moves.directions.T)
-        if self.v is not None:
-            x_worst += self.v
-        if self.limits is not None:  # rounding must not leave the box, in columns that nothing moves beyond it
-            inside = torch.maximum(torch.minimum(x_worst, self.limits.high), self.limits.low)
-            x_worst = inside if self.limits.free is None else torch.where(self.limits.free.any(1), x_worst, inside)
+        x_worst, u = self._moved(self.x, self.u, self.v)
         z = self.path.z_at(self.u, self.v, self.current)
-        u = self.u if self.moves.back is None else self.u @ self.moves.back.T
         if self.v is None:
             return WorstCases(x_worst, torch.zeros_like(self.best), self.best, u, None, z)
         d_x = self._cost(self.v)
-        return WorstCases(x_worst, d_x, torch.add(self.best, d_x, alpha=self.lam), u, self.v, z)
+        free = None if self.free is None else self._free_of
+        return WorstCases(x_worst, d_x, torch.add(self.best, d_x, alpha=self.lam), u, self.v, z, free)
+
+    def _free_of(self, rows: Tensor | None) -> WorstCases:
+        """Where the subspace stage ended, as worst cases among moves that cost nothing, of some of the rows."""
+        assert self.free is not None
+        rows = torch.arange(len(self.x), device=self.x.device) if rows is None else rows
+        gain, free_u = (part[rows] for part in self.free)
+        x_worst, u = self._moved(self.x[rows], free_u, None)
+        return WorstCases(x_worst, torch.zeros_like(gain), gain, u, None, self.path.z_settled(free_u, rows))
+
+    def _moved(self, x: Tensor, u: Tensor, v: Tensor | None) -> tuple[Tensor, Tensor]:
+        """x + A u + v, (n, d), and u in the coordinates of the metric's own directions."""
+        x_worst = torch.addmm(x, u, self.moves.directions.T)
+        if v is not None:
+            x_worst += v
+        if self.limits is not None:  # rounding must not leave the box, in columns that nothing moves beyond it
+            inside = torch.maximum(torch.minimum(x_worst, self.limits.high), self.limits.low)
+            x_worst = inside if self.limits.free is None else torch.where(self.limits.free.any(1), x_worst, inside)
+        return x_worst, u if self.moves.back is None else u @ self.moves.back.T
 
     def _subspace_stage(self, u: Tensor) -> Tensor | None:
-        """Climb over u, in place, at no cost; returns what brings x + A u into the box where the stage ends."""
+        """Climb over u, in place, at no cost; returns what brings x + A u into the box where the stage ends, None if
+        nothing had to."""
         self._clamp_u(u)
         v = self._visit(u)
         if u.shape[1] == 0:
@@ -185,18 +206,23 @@ class _Climb:
 
     def _visit(self, u: Tensor) -> Tensor | None:
         """Go to x + A u, moved into the box, and keep it where it is best; returns what brings it into the box."""
-        if self.margins is None or self.free_only:
-            if self.margins is not None:
-                u.copy_(self._free_part(u))
-            self.path.settle(u)
+        if self.free_only and not self.stays_inside:
+            u.copy_(self._free_part(u))
+        self.path.settle(u)
+        into = None if self.stays_inside or self.free_only else self._back_into_box(u)
+        if into is None:
             self._keep(self.path.value(), u, None)
             return None
-        self.path.settle(u)
-        into = self._into_box(self.moves.held(u), torch.zeros_like(self.margins[0]))
         cut = into.any(dim=1).nonzero()[:, 0]  # the rows which the box holds back
         v = self.moves.across(into)
         self._keep(self.path.value(v, cut).sub(self._cost(v), alpha=self.lam), u, v)
         return into
+
+    def _back_into_box(self, u: Tensor) -> Tensor | None:
+        """What brings x + A u into the box, None where it is inside."""
+        assert self.margins is not None
+        into = self._into_box(self.moves.held(u), torch.zeros_like(self.margins[0]))
+        return into if bool(into.any()) else None
 
     def _full_stage(self, u: Tensor, into: Tensor | None, generator: torch.Generator | None) -> None:
         """Climb over v = M into from where the subspace stage ended, now with the distance term."""
@@ -317,6 +343,15 @@ class _Climb:
         assert self.limits is not None
         x.copy_(self.moves.p)
         return self.limits[0] - x, self.limits[1] - x
+
+    def _stays_inside(self) -> bool:
+        """Whether the limits of u alone keep every move along the directions in the box: everybody is inside, and each
+        direction that the columns' limits hold is one column by itself."""
+        if self.margins is None:
+            return True
+        held = self.moves.directions[:, self.moves.freed :].abs()
+        alone = (held.amax(0) == 1).all() & (held.sum(0) == 1).all()
+        return len(self.x) == 0 or bool(alone & (self.margins[0].amax() <= 0) & (self.margins[1].amin() >= 0))
 
     def _into_box(self, held: Tensor | None, v: Tensor) -> Tensor:
         """Project x + held + v onto the box by changing v, in place; v stays exact where nothing is cut off."""

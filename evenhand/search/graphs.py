@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import CodeType
@@ -12,6 +13,8 @@ from typing import Any, TypeVar, cast
 import torch
 
 Called = TypeVar("Called", bound=Callable[..., Any])
+
+_thread = threading.local()  # whether it is outside of compiled graphs already
 
 
 def not_compiled(function: Called) -> Called:
@@ -24,12 +27,16 @@ def not_compiled(function: Called) -> Called:
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        if "torch._dynamo" not in sys.modules:
+        if "torch._dynamo" not in sys.modules or getattr(_thread, "outside", False):
             return function(*args, **kwargs)
         if not disabled:
             disable: Any = torch.compiler.disable
             disabled.append(disable(function))
-        return disabled[0](*args, **kwargs)
+        _thread.outside = True  # and so is whatever the function calls
+        try:
+            return disabled[0](*args, **kwargs)
+        finally:
+            _thread.outside = False
 
     marked: Any = called
     marked._torchdynamo_disable = True  # no part of the graph of who calls it, ...

@@ -46,13 +46,13 @@ class Affine:
     norm: RowNorm | None
     walked: Callable[[Tensor], Tensor]  # what moves linearly with x: W x + b, or W P x without its s
 
-    def finished(self, walked: Tensor, x: Tensor) -> Tensor:
-        """z at x, from what has walked there."""
+    def finished(self, walked: Tensor, *x: Tensor) -> Tensor:
+        """z at x, given in one piece or several, from what has walked there."""
         if self.norm is None:
             return walked
         assert self.bias is not None
-        scale = self.norm.scale(self.norm.centred(x).square().mean(-1, keepdim=True))
-        return torch.addcmul(self.bias, walked, scale)
+        scales = [self.norm.scale(self.norm.centred(rows).square().mean(-1, keepdim=True)) for rows in x]
+        return torch.addcmul(self.bias, walked, scales[0] if len(x) == 1 else torch.cat(scales))
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from types import CodeType, FunctionType, MethodType
@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
 
 # Layers that do the same in train and eval mode and hold no statistics.
 _MODE_FREE = (
@@ -32,6 +33,7 @@ _MODE_FREE = (
     nn.Softplus,
     nn.LayerNorm,
 )
+_ATTENTION = (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)  # have a fast path, see below
 _OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 _DEEP = 6  # how far a module may be hidden behind functions, objects and containers
 _MANY = 1000  # how many things of a container are looked at
@@ -45,15 +47,17 @@ def eval_mode(model: Any) -> Iterator[None]:
     """Dropout off and BatchNorm statistics frozen inside; each submodule's mode as it was afterwards, also on error.
 
     Re-entrant, also from several threads: the last one to leave restores the mode. Of a function, the modules that it
-    holds (see ``modules_in``).
+    holds (see ``modules_in``). Attention takes its ordinary path (see ``ordinary_path``).
     """
     with _lock:
-        ours = [m for top in modules_in(model) for m in top.modules() if m.training or m in _looking]
+        parts = [m for top in modules_in(model) for m in top.modules()]
+        ours = [m for m in parts if m.training or m in _looking]
         for module in ours:
             _looking[module] = _looking.get(module, 0) + 1
             module.training = False
     try:
-        yield
+        with ordinary_path(parts):
+            yield
     finally:
         with _lock:
             for module in ours:
@@ -70,6 +74,31 @@ def mode_free(model: Any) -> bool:
         and not (module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
         for module in model.modules()
     )
+
+
+class _Ordinary(TorchFunctionMode):
+    """Does nothing; where functions are looked at, torch does not take its fast path. In this thread alone, as torch's
+    own switch is not."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def ordinary_path(modules: Sequence[nn.Module]) -> AbstractContextManager[Any]:
+    """Inside, attention among the modules computes with gradients or without the same: torch's fast path in eval mode,
+    which only those without can take, gives padded tokens zeros, and the ordinary one gives them numbers."""
+    return _Ordinary() if any(isinstance(module, _ATTENTION) for module in modules) else nullcontext()  # type: ignore[no-untyped-call]
+
+
+def on_ordinary_path(call: Callable[..., Any], model: nn.Module) -> Callable[..., Any]:
+    """The call of a model, or of what shares its parts, on the ordinary path; itself where there is no other."""
+    parts = [module for module in model.modules() if isinstance(module, _ATTENTION)]
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with ordinary_path(parts):
+            return call(*args, **kwargs)
+
+    return called if parts else call
 
 
 @contextmanager
@@ -93,11 +122,11 @@ def still(model: Callable[..., Any]) -> Callable[..., Any]:
     """
     if isinstance(model, nn.Module):
         if mode_free(model) or not any(module.training for module in model.modules()):
-            return model
+            return on_ordinary_path(model, model)
         other = twin(model)
         if other is not None:
-            return other
-    elif not any(m.training for top in modules_in(model) for m in top.modules()):
+            return on_ordinary_path(other, model)
+    elif not any(m.training or isinstance(m, _ATTENTION) for top in modules_in(model) for m in top.modules()):
         return model
     return beside(model, model)
 
@@ -173,7 +202,29 @@ def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None)
             del other.__dict__["forward"], other.__dict__["_original_forward"]
         return other
 
-    return of(model)
+    whole = of(model)
+    for module, other in twins.items() if whole is not None else ():
+        if other is not (instead or {}).get(module):  # a module may hold others, or itself, outside of the tree
+            own = {name: value for name, value in vars(module).items() if name not in _OF_EVERY_MODULE}
+            vars(other).update({name: _with_twins(value, twins) for name, value in own.items() if name in vars(other)})
+    return whole
+
+
+def _with_twins(value: Any, twins: Mapping[nn.Module, nn.Module], deep: int = 3) -> Any:
+    """A value in which twins take the place of modules, in plain containers and weak references too; itself if there
+    are none."""
+    if isinstance(value, nn.Module):
+        return twins.get(value, value)
+    if isinstance(value, ref):
+        held = value()
+        return ref(twins[held]) if isinstance(held, nn.Module) and held in twins else value
+    if deep == 0 or type(value) not in (list, tuple, dict) or len(value) > _MANY:
+        return value
+    parts = list(value.values() if type(value) is dict else value)
+    others = [_with_twins(part, twins, deep - 1) for part in parts]
+    if all(other is part for other, part in zip(others, parts)):
+        return value
+    return dict(zip(value, others)) if type(value) is dict else type(value)(others)
 
 
 def _has_twin(module: nn.Module) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.search.first_layer import Split, agreed, moved, split, split_named
+from evenhand.search.first_layer import Split, agreed, moved, moved_with, split, split_named
 from evenhand.search.mode import (
     beside,
     constant,
@@ -22,6 +22,7 @@ from evenhand.search.mode import (
     hidden_from,
     leaves_of,
     modules_in,
+    on_ordinary_path,
     still,
     twin,
     weights_in,
@@ -67,6 +68,7 @@ class ModelView:
         self.autocast: Autocast
         self.tapped: _Tapped | None
         self.output, self.modules, self.weights = output, modules_in(model), weights_in(model)
+        self.known_as = self.modules[0] if self.modules else _code_of(model)  # which tells it from other models
         self.way, self.inputs = _way(x, vary, at, output), _tensors(x)
         self.hidden = self._look(model, x, vary, at)
         if self.hidden:
@@ -78,6 +80,7 @@ class ModelView:
         self.shape, self.dtype = self.given.shape[1:], self.given.dtype
         self.x = at_least_float32(self.given.flatten(1))
         self.cut: Split | None = None
+        self.tokens: Tensor | None = None  # (n, T) which tokens are there, where the metric is one per token
         self._check_rows(model)
         if at is None and isinstance(x, Tensor) and self.given.ndim == 2 and self.given.dtype == self.x.dtype:
             self.cut = _cut(model, self.call, first_layer, self) if not self.hidden else None
@@ -90,7 +93,7 @@ class ModelView:
         """The outputs of other rows, as many as x has: (n, d) -> (n, K)."""
         with self.autocast.on():
             out = self.call(x.to(self.dtype, copy=True).reshape(len(x), *self.shape))  # it may overwrite the copy
-        return self._outputs(out)
+        return self._outputs(out, len(x))
 
     def parameters(self) -> list[Tensor]:
         """What is trained of the model, as far as it can be seen."""
@@ -106,34 +109,62 @@ class ModelView:
         return self.h_at_x
 
     def part(self, rows: Tensor) -> ModelView:
-        """The same look at some of the rows: what was computed of x, and its gradients, are shared. For models of one
-        tensor, which others need not accompany."""
+        """The same look at some of the rows, without gradients, for a search. For models of one tensor, which others
+        need not accompany."""
         other = copy.copy(self)
-        other.given, other.x, other.h_at_x = self.given[rows], self.x[rows], self.h_x()[rows]
-        if self.cut is not None:
-            other.walked = self.walked.T.index_select(1, rows).T  # the layout stays as it is
+        other.x = constant(self.x)[rows]
+        other.tokens = None if self.tokens is None else self.tokens[rows]
+        if self.cut is None:
+            other.given, other.h_at_x = constant(self.given)[rows], constant(self.h_x())[rows]
+            return other
+        other.given, other.walked = other.x, constant(self.walked).T.index_select(1, rows).T  # the layout stays
+        with torch.no_grad():
+            other.h_at_x = self._behind(other.walked, other.x)
         return other
 
-    def h_worst(self, found: WorstCases, fair_metric: FairMetric) -> Tensor:
-        x_worst = found.x_worst
-        x_worst = self.x + (x_worst - self.x).detach() if self.x.requires_grad else x_worst
+    def h_worst(self, found: WorstCases, fair_metric: FairMetric, rows: Tensor | None = None) -> Tensor:
+        """The outputs at the worst cases of all rows, or of some."""
+        x_worst = self._x_worst(found, rows)
         if self.cut is None or found.z is None or found.u is None:
             return self(x_worst)
         directions = fair_metric.directions.to(found.z)
+        walked = self.walked if rows is None else self.walked.T.index_select(1, rows).T
         with self.autocast.off():
-            walked = moved(self.walked, self.head.weight, found.z, found.u, found.v, directions)
+            walked = moved(walked, self.head.weight, found.z, found.u, found.v, directions)
         return self._behind(walked, x_worst)
 
-    def _behind(self, walked: Tensor, x: Tensor) -> Tensor:
+    def with_worst(
+        self, worst: Sequence[tuple[WorstCases, Tensor | None]], fair_metric: FairMetric
+    ) -> tuple[Tensor, list[Tensor]]:
+        """h(x) of all rows, and the outputs at the worst cases of all (None) or of some: each (found, rows). Where the
+        model is cut and h(x) is not there yet, they take one way together through what lies behind, and back."""
+        some = [(found, rows) for found, rows in worst if not (found.z is None or found.u is None or rows is None)]
+        if self.cut is None or self.h_at_x is not None or len(some) < len(worst):
+            return self.h_x(), [self.h_worst(found, fair_metric, rows) for found, rows in worst]
+        directions, fresh = fair_metric.directions.to(self.walked), self.cut.relu_layers is not None
         with self.autocast.off():
-            z = self.head.finished(walked, x)
+            walked = moved_with(self.walked, self.head.weight, directions, some, fresh)
+        h = self._behind(walked, self.x, *(self._x_worst(found, rows) for found, rows in some))
+        self.h_at_x, *h_worst = torch.split(h, [len(self.x), *(len(rows) for _, rows in some)])
+        return self.h_at_x, h_worst
+
+    def _x_worst(self, found: WorstCases, rows: Tensor | None) -> Tensor:
+        """The worst cases, with gradients for what x has been computed from."""
+        if not self.x.requires_grad:
+            return found.x_worst
+        x = self.x if rows is None else self.x[rows]
+        return x + (found.x_worst - x).detach()
+
+    def _behind(self, walked: Tensor, *x: Tensor) -> Tensor:
+        with self.autocast.off():
+            z = self.head.finished(walked, *x)
         return self.tail(z)
 
     def tail(self, z: Tensor) -> Tensor:
         """The outputs from the first linear layer's output, where the model is cut behind it."""
         assert self.cut is not None
         with self.autocast.off() if self.cut.relu_layers is not None else self.autocast.on():
-            return self._outputs(self.cut.tail(z))
+            return self._outputs(self.cut.tail(z), len(z))
 
     def path(self, gain: Gain, directions: Tensor, fast: bool = True) -> Path:
         """How a search walks from x: along the cut model where there is one."""
@@ -149,7 +180,7 @@ class ModelView:
             return SplitPath(self.tail, walk, gain, walked)
         return ReLUPath(self.cut.relu_layers, walk, gain, walked)
 
-    def _outputs(self, out: Any) -> Tensor:
+    def _outputs(self, out: Any, n: int | None = None) -> Tensor:
         """(n, K) or more axes, at least float32, from whatever the model returned."""
         h = self.output(out) if self.output is not None else _logits(out)
         if not isinstance(h, Tensor) or not h.is_floating_point():
@@ -158,7 +189,7 @@ class ModelView:
                 f"the model's output must be a tensor of real numbers, one row for each person, but is {kind}; "
                 "say what to take of it, for example output=lambda o: o.logits"
             )
-        n = len(self.given)
+        n = len(self.given) if n is None else n
         h = h[None] if h.ndim == 0 and n == 1 else h  # squeeze() takes the axis of a single person, too
         if h.ndim == 0 or len(h) != n:
             raise ValueError(
@@ -236,8 +267,11 @@ def _refuse_transforms() -> None:
 def _anchor(model: Any, modules: list[nn.Module]) -> tuple[Any, tuple[Any, ...]]:
     """What lives as long as the model does, and what must not change about it: functions are often made anew for each
     batch, their code and the modules behind them are not."""
-    code = getattr(getattr(model, "__func__", model), "__code__", type(model))
-    return modules[0] if modules else model, (code, tuple(id(m) for top in modules for m in top.modules()))
+    return modules[0] if modules else model, (_code_of(model), tuple(id(m) for top in modules for m in top.modules()))
+
+
+def _code_of(model: Any) -> Any:
+    return getattr(getattr(model, "__func__", model), "__code__", type(model))
 
 
 def _known(model: Any, modules: list[nn.Module], *what: Any) -> bool:
@@ -382,7 +416,7 @@ class _Tapped:
                 f"the model cannot be looked at behind {at!r}: its forward belongs to the instance, as in a scripted "
                 "or wrapped module; give the part behind the layer as the model and its input as x"
             )
-        self.model = tapped
+        self.model = on_ordinary_path(tapped, model)
         self.whole = self._run()  # what the model gives
         gave = self.tap.gave
         first = gave[0] if isinstance(gave, tuple) and gave else gave

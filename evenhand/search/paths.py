@@ -39,6 +39,8 @@ class Path(Protocol):
 
     def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None: ...
 
+    def z_settled(self, u: Tensor, rows: Tensor) -> Tensor | None: ...
+
     def zeros(self, width: int) -> Tensor: ...
 
 
@@ -78,6 +80,9 @@ class PlainPath:
     def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor | None:
         return None
 
+    def z_settled(self, u: Tensor, rows: Tensor) -> Tensor | None:
+        return None
+
     def zeros(self, width: int) -> Tensor:
         return self.x.new_zeros(len(self.x), width)
 
@@ -109,6 +114,10 @@ class SplitPath:
     def z_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor:
         """What the training step needs of x + A u + v; rows that are ``current`` are where the path stands now."""
         return self.walk.walked_at(u, v, current)
+
+    def z_settled(self, u: Tensor, rows: Tensor) -> Tensor:
+        """The same of x + A u, for some of the rows."""
+        return self.walk.settled_at(u, rows)
 
     def zeros(self, width: int) -> Tensor:
         """(n, width) in the layout of this path, for a move and all that is computed from it."""

@@ -3,7 +3,8 @@
 * ``settle(u)`` goes to x + A u, ``move(v)`` from there to x + A u + v; both give the head's output z, (n, H)
 * ``slope_u(slope)`` and ``slope_v(slope)`` turn a slope with respect to z at the latest point into one of u or v
 * after ``start_line()`` and ``move(v)``, ``on_line(t)`` goes to a share t, (n,), of the way between
-* ``walked_at`` is what the training step needs of the points that were found, see ``first_layer.moved``
+* ``walked_at`` and ``settled_at`` are what the training step needs of the points that were found, see
+  ``first_layer.moved``
 
 ``reuse``: write every point over the one before it. Buffers have the layout of what is walked, see ``beside``.
 """
@@ -63,6 +64,10 @@ class LinearWalk:
         if self.reuse and self.v_slope is None:
             self.v_slope = beside(self.z, self.weight.shape[1])
         return torch.mm(slope, self.weight, out=self.v_slope)
+
+    def settled_at(self, u: Tensor, rows: Tensor) -> Tensor:
+        """What is walked at x + A u by some of the rows, without going there."""
+        return torch.addmm(self.z.T.index_select(1, rows).T, u, self.low_rank)
 
     def walked_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor:
         """What is walked at x + A u + v; rows that are ``current`` are where the walk stands now."""
@@ -148,6 +153,9 @@ class NormedWalk:
         by_square = self._slope_of_square(slope)
         return self.walk.slope_v(slope).mul_(self.scale).addcmul_(self._point(), by_square, value=1 / self.width)
 
+    def settled_at(self, u: Tensor, rows: Tensor) -> Tensor:
+        return self.walk.settled_at(u, rows)
+
     def walked_at(self, u: Tensor, v: Tensor | None, current: Tensor) -> Tensor:
         return self.walk.walked_at(u, v, current)
 
@@ -186,6 +194,6 @@ def walk_along(head: Affine, x: Tensor, walked: Tensor, directions: Tensor, reus
     return NormedWalk(head.norm, constant(head.bias), walk, x, directions, reuse)
 
 
-def beside(like: Tensor, width: int) -> Tensor:
+def beside(like: Tensor, width: int, n: int | None = None) -> Tensor:
     """An empty (n, width) matrix whose columns are contiguous: feature by feature, the individuals side by side."""
-    return like.new_empty(width, like.shape[0]).T
+    return like.new_empty(width, like.shape[0] if n is None else n).T

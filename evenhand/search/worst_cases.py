@@ -28,6 +28,8 @@ class WorstCases:
     u: Tensor | None = None  # (n, k) move inside the subspace
     v: Tensor | None = None  # (n, d) the rest; None when the whole move lies in the subspace
     z: Tensor | None = None  # (n, H) what ``Affine.walked`` gives at x_worst, for the training step
+    free: Callable[[Tensor | None], WorstCases] | None = None  # those among moves that cost nothing, of some rows or of
+    # all, where the search has met them on its way
 
 
 class Search(Protocol):

@@ -345,12 +345,54 @@ def test_a_view_of_x_is_x():
     same(model, x, FairMetric(torch.eye(D, dtype=torch.float64)[:, :2]), None, 0.1, first_layer="body")
 
 
+LOOKS = {
+    "a comparison": lambda x: torch.where(x[:, 1:2] > 0.9, 5 * x[:, :1], 0.0),
+    "a condition": lambda x: 5.0 if bool((x[:, 1] > 0.9).any()) else 0.0,
+    "a number": lambda x: 5.0 * (max(x[:, 1].tolist()) > 0.9),
+    "numpy": lambda x: 5.0 * bool((x[:, 1].detach().numpy() > 0.9).any()),
+    "a row": lambda x: sum(float(row[1]) > 0.9 for row in x),
+    "a copy": lambda x: (x.detach().clone().clamp(0.9, 0.91).nan_to_num(0.9) - 0.9)[:, 1:2],
+    "in place": lambda x: x.nan_to_num_(0.0).clamp(0.9, 0.91)[:, 1:2] - 0.9,
+    "as another type": lambda x: (x.type(torch.float16).nan_to_num(0.9).clamp(0.9, 0.91) > 0.9)[:, 1:2] * 5.0,
+    "joined": lambda x: torch.cat([x, x], 1).nan_to_num(0.9).clamp(0.9, 0.91)[:, 1:2] - 0.9,
+}
+HARMLESS = {
+    "its shape": lambda x: x.new_zeros(len(x), 1) + x.size(1) - x.shape[-1],
+    "its type": lambda x: torch.zeros_like(x).to(x.dtype)[:, :1] * x.ndim * x.is_floating_point(),
+    "views of it": lambda x: 0.0 * len([x.view(-1), *x.flatten(1).unbind(1), x.data, x.T]),
+}
+
+
+class Looking(nn.Module):
+    """Its first layer is given x, which is looked at elsewhere, too."""
+
+    def __init__(self, look) -> None:
+        super().__init__()
+        self.body, self.head, self.look = nn.Linear(D, 12), nn.Linear(12, 3), look
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.body(x))) + self.look(x)
+
+
+@pytest.mark.parametrize("name", [*LOOKS, *HARMLESS])
+def test_a_look_at_x_is_seen_where_the_first_people_do_not_show_it(name):
+    """The gate opens for nobody among those on whom the parts are compared with the whole."""
+    torch.manual_seed(0)
+    model, x = Looking((LOOKS | HARMLESS)[name]).double(), torch.rand(100, D, dtype=torch.float64) / 2
+    metric = FairMetric(torch.eye(D, dtype=torch.float64)[:, :2])
+    view = ModelView(model, x, first_layer="body")
+    path = view.path(DistanceGain(model(x.clone()).detach()), metric.directions)
+    assert type(path) is (PlainPath if name in LOOKS else SplitPath)
+    if name == "a comparison":
+        same(model, torch.rand(100, D, dtype=torch.float64), metric, (0.0, 1.0), 0.1, first_layer="body")
+
+
 def test_a_model_that_begins_to_change_x_later_says_so():
     model, x = Scaled("a view").double(), torch.randn(30, D, dtype=torch.float64)
     fair = FairRegularizer(FairMetric(torch.eye(D, dtype=torch.float64)[:, :2]), first_layer="body")
     fair(model, x)
     model.kind = "scale"
-    with pytest.raises(ValueError, match=r"first_layer='body' is given something else than x.*leave first_layer out"):
+    with pytest.raises(ValueError, match=r"first_layer='body' is not all that looks at x.*mul.*leave first_layer out"):
         fair(model, x)
 
 

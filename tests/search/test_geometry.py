@@ -62,3 +62,14 @@ def test_people_of_nothing_but_free_binary_columns():
     h = h - h.mean(1, keepdim=True)
     exact = torch.cdist(h, h).square().amax(1)[[1, 3, 0]].mean() / 2  # of two logits
     assert audit(model, x, metric, eps=0.1, bounds=box).r_low == pytest.approx(float(exact))
+
+
+@pytest.mark.parametrize(
+    "metric", [FairMetric.euclidean(3), FairMetric(sigma=torch.diag(torch.tensor([0.2, 1.0, 4.0])))]
+)
+def test_where_nothing_is_free_no_move_is(metric):
+    """However small: not even one of the size of rounding."""
+    geometry = Geometry(metric, Box(-1.0, 1.0, d=3))
+    move = 1e-17 * torch.eye(3, dtype=torch.float64)
+    assert (geometry.price(move) > 0).all()
+    assert (geometry.price(0 * move) == 0).all()

@@ -417,3 +417,52 @@ def test_people_outside_the_box_and_in_the_domain_need_not_pay_to_stay():
     assert (found.d_x < 1e-6).all()
     farthest = torch.maximum(4 - z, z + 4)[:, 0]
     torch.testing.assert_close(found.gain, (farthest * (weight @ free)[0, 0]).square(), rtol=1e-3, atol=0.0)
+
+
+def test_a_binary_column_is_flipped_in_every_row():
+    """Half of the noise leads out of the box, and at x' = x there is no slope to come back along."""
+    x = people().clamp(-1, 1)
+    x[:, 0] = (x[:, 0] > 0).float()
+    low, high = torch.full((D,), -1.0), torch.ones(D)
+    low[0] = 0.0
+    model, alone = net(), FairMetric(torch.eye(D)[:, :1])
+    flipped = x.clone()
+    flipped[:, 0] = 1 - flipped[:, 0]
+    for lam in (5.0, float("inf")):
+        found = GradientSearch(full_steps=0)(model, distance_gain(model, x), x, alone, lam, (low, high), seeded())
+        assert (found.x_worst[:, 0] - x[:, 0]).abs().min() > 0.5
+        assert (found.gain >= 0.99 * distance_gain(model, x)(model(flipped))).all()
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("bounds", [None, "unit columns", "freed"])
+def test_on_its_way_it_meets_worst_cases_that_cost_nothing(bounds, fast):
+    """They are those of a search which may do nothing else."""
+    if bounds == "freed":
+        x, d_x, domain = freed_table()
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(D, 16), nn.ReLU(), nn.Linear(16, 3))
+    else:
+        x, model = people().clamp(-1, 1), net()
+        d_x = metric() if bounds is None else FairMetric(torch.eye(D)[:, :2])
+        domain = None if bounds is None else (-1.0, 1.0)
+    gain, search, rows = distance_gain(model, x), GradientSearch(fast=fast), torch.arange(0, len(x), 3)
+    found = search(model, gain, x, d_x, 0.1, domain, seeded())
+    alone = search(model, gain, x, d_x, float("inf"), domain, seeded())
+    assert (found.d_x > 0).any()
+    met, everybody = found.free(rows), found.free(None)
+    torch.testing.assert_close(met.gain, gain(model(everybody.x_worst)).detach()[rows])
+    torch.testing.assert_close(met.gain, alone.gain[rows])
+    torch.testing.assert_close(met.x_worst, alone.x_worst[rows])
+    torch.testing.assert_close(met.u, alone.u[rows])
+    torch.testing.assert_close(d_x(x[rows], met.x_worst), torch.zeros(len(rows)), atol=1e-8, rtol=0)
+    assert (met.z is None) == (not fast)
+    if fast:
+        torch.testing.assert_close(met.z, model[0](met.x_worst).detach())
+
+
+def test_where_the_box_holds_somebody_back_nothing_is_said_of_free_moves():
+    x, model = people().clamp(-1, 1), net()
+    found = GradientSearch()(model, distance_gain(model, x), x, metric(), 0.1, (-1.0, 1.0), seeded())
+    assert (found.d_x > 0).any()
+    assert found.free is None

@@ -1,6 +1,8 @@
+import copy
 import functools
 import threading
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -15,6 +17,8 @@ from evenhand.search.mode import (
     mode_free,
     modules_called,
     modules_in,
+    on_ordinary_path,
+    ordinary_path,
     still,
     twin,
 )
@@ -115,6 +119,52 @@ def test_eval_mode_lets_functions_pass():
         pass
 
 
+def attentive():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5, batch_first=True)
+    return nn.TransformerEncoder(layer, 2)
+
+
+PEOPLE, PADDED = torch.rand(6, 5, 4), (torch.arange(5) > 2) & (torch.arange(6) % 2 == 0)[:, None]
+LOOKED_AT = {
+    "in train mode": lambda net: still(net.train()),
+    "in eval mode": lambda net: still(net.eval()),
+    "a function": lambda net: still(lambda x, **mask: net.eval()(x, **mask)),
+    "a function, in train mode": lambda net: still((lambda net: lambda x, **mask: net(x, **mask))(net.train())),
+    "by the way": lambda net: on_ordinary_path(net.eval(), net),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("way", LOOKED_AT)
+@pytest.mark.parametrize("trained", [True, False])
+def test_attention_computes_the_same_with_gradients_and_without(way, trained):
+    net = attentive().requires_grad_(trained)
+    known = copy.deepcopy(net).eval().requires_grad_(True)(PEOPLE, src_key_padding_mask=PADDED).detach()
+    look, was = LOOKED_AT[way](net), net.training
+    with torch.no_grad():
+        torch.testing.assert_close(look(PEOPLE, src_key_padding_mask=PADDED), known)
+        assert net.training == was
+        with eval_mode(net):
+            torch.testing.assert_close(net(PEOPLE, src_key_padding_mask=PADDED), known)
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_other_threads_and_other_models_keep_the_fast_path():
+    net, fast = attentive().eval().requires_grad_(False), []
+    with ordinary_path([net]):
+        ordinary = net(PEOPLE, src_key_padding_mask=PADDED)
+        thread = threading.Thread(target=lambda: fast.append(net(PEOPLE, src_key_padding_mask=PADDED)))
+        thread.start()
+        thread.join()
+    assert bool((fast[0][PADDED] == 0).all())
+    assert not bool((ordinary[PADDED] == 0).any())
+    plain = nn.Linear(2, 2)
+    assert on_ordinary_path(plain, plain) is plain
+    assert still(plain) is plain
+
+
 def test_a_twin_is_the_model_in_eval_mode_and_follows_its_parameters():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2))
@@ -154,6 +204,44 @@ class KeepsItself(nn.Module):
 
     def forward(self, x):
         return self.run(x)
+
+
+class Held(nn.Module):
+    """Reaches its own dropout, or that of a part beside it, by a way of its own."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.parts, self.body = nn.ModuleList([nn.Module(), nn.Dropout(0.9)]), nn.Linear(2, 8)
+        object.__setattr__(self.parts[0], "way", way(self, self.parts[1]))
+
+    def forward(self, x):
+        held = self.parts[0].way
+        while not isinstance(held, nn.Module):
+            held = (
+                held() if isinstance(held, weakref.ref) else list(held.values() if isinstance(held, dict) else held)[-1]
+            )
+        return (held.parts[1] if isinstance(held, Held) else held)(self.body(x))
+
+
+HELD = {
+    "itself in a list": lambda own, drop: [own],
+    "a part in a table": lambda own, drop: {"name": "drop", "part": drop},
+    "pairs": lambda own, drop: (("drop", drop),),
+    "a weak reference": lambda own, drop: weakref.ref(own),
+    "an attribute": lambda own, drop: own,
+}
+
+
+@pytest.mark.parametrize("way", HELD)
+def test_a_twin_holds_twins_also_outside_of_the_tree(way):
+    model, x = Held(HELD[way]), torch.rand(4, 2)
+    before, look = model.parts[0].way, still(model.train())
+    with torch.no_grad():
+        torch.testing.assert_close(look(x), model.body(x))
+    assert isinstance(look, Held) == (way != "an attribute")  # which is put in eval mode for the time of the call
+    assert look is not model
+    assert model.parts[0].way is before
+    assert all(part.training for part in model.modules())
 
 
 def test_what_has_no_twin_is_still_nevertheless():

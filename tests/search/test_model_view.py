@@ -173,6 +173,39 @@ class Checkpointed(nn.Module):
         return self.head(checkpoint(self.body, x, **self.options) if self.options else self.body(x))
 
 
+class Padded(nn.Module):
+    """A transformer of torch's own; what it gives for padded tokens counts in the mean."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(4, 4)
+        layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5, batch_first=True)
+        self.body, self.head = nn.TransformerEncoder(layer, 2), nn.Linear(4, 2)
+
+    def forward(self, x, padded):
+        return self.head(self.body(self.embed(x), src_key_padding_mask=padded)).mean(1)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("at", [None, "embed"])
+@pytest.mark.parametrize("way", ["frozen", "no_grad", "inference_mode", "eval mode"])
+def test_what_a_search_gained_is_what_the_regularizer_says(way, at):
+    model, x = made(Padded), torch.rand(6, 5, 4, dtype=torch.float64, generator=seeded())
+    people = {"x": x, "padded": (torch.arange(5) > 2) & (torch.arange(6) % 2 == 0)[:, None]}
+    look = {"vary": "x"} if at is None else {"at": at}
+
+    def evaluated():
+        return FairRegularizer(euclidean(20), 0.1, (-9.0, 9.0), generator=seeded(), **look).evaluate(model, people)
+
+    known = evaluated()
+    torch.testing.assert_close(known.d_y.detach(), known.found.gain.mean())
+    model.requires_grad_(way in ("no_grad", "inference_mode")).train(way != "eval mode")
+    with {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode}.get(way, torch.enable_grad)():
+        found = evaluated()
+    torch.testing.assert_close(found.found.gain, known.found.gain)
+    torch.testing.assert_close(found.d_y.detach(), known.d_y.detach())
+
+
 def test_checkpointing_runs_the_same_model_again():
     """The second run happens in backward, long after the search: dropout must still be off there."""
     model, x = made(Checkpointed).train(), torch.rand(20, 3, dtype=torch.float64)
@@ -574,3 +607,58 @@ def test_modules_made_for_a_call_are_not_looked_for_again():
         calls.clear()
         ModelView(model.train(), torch.rand(20, 3, dtype=torch.float64))
         assert len(calls) == asked
+
+
+@pytest.mark.parametrize("first", [None, nn.LayerNorm, nn.BatchNorm1d], ids=["linear", "LayerNorm", "BatchNorm1d"])
+@pytest.mark.parametrize("tail", [nn.ReLU, nn.Tanh])
+def test_outputs_at_some_worst_cases_in_one_way_through_the_model(first, tail):
+    """Values, gradients for parameters and for what x was computed from, and gradients of these, against the model."""
+    torch.manual_seed(0)
+    head = [] if first is None else [first(4)]
+    model = nn.Sequential(*head, nn.Linear(4, 8), tail(), nn.Linear(8, 2)).double().eval()
+    base, metric = torch.rand(10, 4, dtype=torch.float64), FairMetric(torch.eye(4, dtype=torch.float64)[:, :2])
+    groups = [torch.arange(0, 10, 2), torch.tensor([4, 8])]
+    twice = []
+    for together in (True, False):
+        before = torch.ones(4, dtype=torch.float64, requires_grad=True)
+        x = base * before
+        view = ModelView(model, x)
+        own = torch.Generator().manual_seed(1)
+        parts = [view.part(rows) for rows in groups]
+        found = [
+            GradientSearch()(part, DistanceGain(part.h_x()), part.x, metric, lam, None, own)
+            for part, lam in zip(parts, (0.01, float("inf")))
+        ]
+        assert not any(part.h_x().requires_grad for part in parts)
+        if together:
+            h, worst = view.with_worst(list(zip(found, groups)), metric)
+        else:
+            shifted = [x[rows] + (each.x_worst - x[rows]).detach() for each, rows in zip(found, groups)]
+            h, worst = model(x), [model(each) for each in shifted]
+        value = h.square().mean() + sum((h[rows] - w).square().mean() for rows, w in zip(groups, worst))
+        leaves = [before, *model.parameters()]
+        slopes = torch.autograd.grad(value, leaves, create_graph=True)
+        again = torch.autograd.grad(sum(s.square().sum() for s in slopes), leaves)
+        twice.append([h, *worst, *slopes, *again])
+    assert all(float(each.detach().abs().max()) > 1e-6 for each in twice[1])
+    for ours, known in zip(*twice):
+        torch.testing.assert_close(ours, known)
+
+
+def test_a_gradient_that_is_written_over_is_nobody_elses():
+    """Twice back through the same graph gives the same."""
+    torch.manual_seed(0)
+    model, x, rows = (
+        nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)),
+        torch.rand(10, 4),
+        torch.arange(0, 10, 2),
+    )
+    metric = FairMetric(torch.eye(4)[:, :2])
+    view = ModelView(model, x)
+    part = view.part(rows)
+    found = GradientSearch()(part, DistanceGain(part.h_x()), part.x, metric, 0.01, None, torch.Generator())
+    h, (worst,) = view.with_worst([(found, rows)], metric)
+    value = (h[rows] - worst).square().mean() + h.square().mean()
+    first, second = (torch.autograd.grad(value, list(model.parameters()), retain_graph=True) for _ in range(2))
+    for a, b in zip(first, second):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)

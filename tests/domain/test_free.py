@@ -1,11 +1,10 @@
-"""The domain against brute force over its vertices."""
+"""The domain with free directions against brute force over its vertices."""
 
 import copy
 import itertools
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -25,63 +24,6 @@ def vertices():
             for a, i, b, c in itertools.product((-1.0, 2.0), range(3), (0.0, 1.0), (2.0, 3.0))
         ]
     )
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.floats(-5, 5), min_size=6, max_size=6))
-def test_support_is_the_largest_vertex_and_projection_the_nearest_point(values):
-    direction = torch.tensor(values, dtype=torch.float64)
-    corners = vertices()
-    assert BOX.support(direction).item() == pytest.approx((corners @ direction).max().item(), abs=1e-9)
-    nearest = BOX.project(direction[None])[0]
-    # Kolmogorov's criterion: the projection is the point whose residual makes no acute angle with any vertex
-    assert ((corners - nearest) @ (direction - nearest)).max().item() <= 1e-9
-    rounded = BOX.round(direction[None])
-    assert BOX.contains(rounded).all()
-    assert BOX.support(direction[None]).shape == (1,)
-
-
-def test_what_is_inside():
-    corners = vertices()
-    assert BOX.contains(corners).all()
-    middle = corners.mean(0, keepdim=True)
-    assert not BOX.contains(middle).any()  # the hull's middle is no member of the discrete set
-    wrong = corners[:1].clone()
-    wrong[0, 5] = 3.5
-    assert not BOX.contains(wrong).any()
-    torch.testing.assert_close(BOX.round(corners), corners)
-
-
-def test_a_box_unpacks_like_the_pair_it_stands_for():
-    low, high = BOX
-    assert (low[0], high[0]) == (-1, 2)
-    assert Box.of((low, high), 6).binary == ()
-    assert Box.of(BOX, 6) is BOX
-    assert Box.of((0, 1), 3).low.tolist() == [0, 0, 0]
-    assert BOX.restrict([0, 1, 2, 3, 5]).blocks == ((1, 2, 3),)
-    assert BOX.restrict([0, 4]).binary == (1,)
-    assert repr(BOX) == "Box of 6 columns, 1 of them binary, 1 one-hot blocks"
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: Box(0.0, 1.0), "give d="),
-        (lambda: Box([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), "one value per column"),
-        (lambda: Box([[0.0, 0.0]], [1.0, 1.0]), "one value per column"),
-        (lambda: Box([0.0, 2.0], [1.0, 1.0]), "low <= high"),
-        (lambda: Box([0.0], [float("inf")]), "infinite"),
-        (lambda: Box([0.0, 0.0], [1.0, 1.0], binary=[2]), "between 0 and 1"),
-        (lambda: Box([0.0, 0.0], [1.0, 2.0], blocks=[(0, 1)], binary=[1]), "distinct"),
-        (lambda: Box([0.5, 0.0], [1.0, 1.0], blocks=[(0, 1)]), "bounds 0 and 1"),
-        (lambda: Box([0.0, 0.0], [1.0, 0.5], blocks=[(0, 1)]), "bounds 0 and 1"),
-        (lambda: Box.of(None, 3), "bounds are needed"),
-        (lambda: Box.of(BOX, 3), "6 columns"),
-    ],
-)
-def test_impossible_boxes_are_refused(make, says):
-    with pytest.raises(ValueError, match=says):
-        make()
 
 
 def free_box(seed=0, k=1):
@@ -150,6 +92,14 @@ def test_sensitive_binary_columns_keep_their_two_values():
     assert repr(free) == f"{BOX!r}, free along 1 directions"
 
 
+def test_one_binary_column_that_is_carried_along_has_one_of_its_values_somewhere_on_the_way():
+    """From (1.2, 1.6) along (1, 1) the square is entered at (0.6, 1); the person there is (0, 0.4)."""
+    half = 0.5**0.5
+    free = FreeBox(Box(0.0, 1.0, binary=[0], d=2), [[half], [half]], [-9.0], [9.0])
+    x = torch.tensor([[1.2, 1.6], [1.6, 1.2], [0.2, 1.8]], dtype=torch.float64)
+    assert free.contains(x).tolist() == [True, True, False]
+
+
 def test_a_free_box_survives_a_copy():
     free, people = free_box()
     free.turned(free.free)
@@ -175,34 +125,12 @@ def test_impossible_free_directions_are_refused(given, says):
         FreeBox(BOX, *given)
 
 
-@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
-def test_outside_is_outside_in_any_unit(unit):
-    box = Box([0.0, -unit], [unit, unit], binary=[0])
-    x = unit * torch.tensor([[0.0, 0.5], [1.0, 1.0], [0.4, 0.5], [0.0, 1.5]], dtype=torch.float64)
-    assert box.contains(x).tolist() == [True, True, False, False]
-
-
-def test_a_person_has_exactly_one_category():
-    box = Box(0.0, 1.0, blocks=[[0, 1, 2]], binary=[3], d=5)
-    rows = [[1, 0, 0, 0, 0.5], [1, 1, 0, 0, 0.5], [0, 0, 0, 0, 0.5], [1, 0, 0, 0.5, 0.5], [0.5, 0.5, 0, 1, 0.5]]
-    assert box.contains(torch.tensor(rows, dtype=torch.float64)).tolist() == [True, False, False, False, False]
-
-
 def test_the_nearest_point_is_found_though_one_direction_is_in_place_already():
     """Free along (1, 1, 0) and (0, 0, 1): across them people differ by (x_0 - x_1) / sqrt(2), at most 1 / sqrt(2)."""
     half = 0.5**0.5
     free = FreeBox(Box(0.0, 1.0, d=3), [[half, 0.0], [half, 0.0], [0.0, 1.0]], [-9.0, -9.0], [9.0, 9.0])
     nearest = free.project(torch.tensor([[2.0, 0.5, 0.5]], dtype=torch.float64))[0]
     torch.testing.assert_close(nearest, torch.tensor([1.75, 0.75, 0.5], dtype=torch.float64))
-
-
-def test_every_binary_column_has_one_of_its_values():
-    box = Box(0.0, 1.0, binary=[0, 1], d=2)
-    rows = [[0.0, 1.0], [0.5, 1.0], [1.0, 0.5], [0.5, 0.5]]
-    assert box.contains(torch.tensor(rows, dtype=torch.float64)).tolist() == [True, False, False, False]
-    assert Box(0.0, 1.0, d=2).contains(torch.tensor(rows, dtype=torch.float64)).all()
-    nothing = Box([0.0, 0.0], [0.0, 1.0])  # a column that is always zero
-    assert nothing.contains(torch.tensor([[0.0, 0.5], [0.1, 0.5]], dtype=torch.float64)).tolist() == [True, False]
 
 
 def test_a_domain_with_free_directions_takes_any_precision():
@@ -239,17 +167,6 @@ def test_what_is_pulled_back_is_inside_and_nearly_the_nearest():
     assert (far >= least - 1e-9).all()
     assert far.sum() <= 1.02 * least.sum()
     assert torch.equal(box.pull_back(away), box.project(away))
-
-
-def test_bounds_may_come_from_a_frame():
-    frame = pd.DataFrame({"a": [1, 3], "b": [0.5, 0.25]})
-    box = Box.of((frame.min(), frame.max()), 2)
-    assert box.low.tolist() == [1, 0.25]
-    assert box.high.tolist() == [3, 0.5]
-    free = box.freed([[1.0], [0.0]], frame)
-    assert (free.free_low.tolist(), free.free_high.tolist()) == ([1.0], [3.0])
-    with pytest.raises(TypeError, match="one per column; got list of others"):
-        Box(["a", "b"], ["c", "d"])
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -313,3 +230,20 @@ def test_rounding_of_large_columns_does_not_put_people_outside():
     assert free.contains(x.float()).all()
     farthest = (x @ across)[:, 0].argmax()
     assert not free.contains(x[farthest] + 0.1 * across.T).any()
+
+
+@pytest.mark.parametrize(("seed", "k"), [(0, 1), (1, 1), (2, 2), (3, 2)])
+def test_a_person_who_moves_freely_stays_what_she_is_across(seed, k):
+    """To the last digit but rounding, though a discrete column that a move carries along is between its values."""
+    generator = torch.Generator().manual_seed(seed)
+    people = BOX.round(4 * torch.randn(40, 6, generator=generator, dtype=torch.float64))
+    free = BOX.freed(torch.randn(6, k, generator=generator, dtype=torch.float64), people)
+    assert free.touched[4]
+    z = free.free_low + (free.free_high - free.free_low) * torch.rand(40, k, generator=generator, dtype=torch.float64)
+    moved = people + (z - people @ free.free) @ free.free.T
+    torch.testing.assert_close(free.round(moved), moved, atol=1e-14, rtol=0)
+    torch.testing.assert_close(free.hull().project(moved), moved, atol=1e-14, rtol=0)
+    beyond = moved + 100 * free.free[:, :1].T
+    across = free.round(beyond) - people
+    across = across - across @ free.free @ free.free.T
+    assert across.abs().max() < 1e-12
