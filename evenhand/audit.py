@@ -189,12 +189,16 @@ def audit(
     if not len(tuners):
         tuners = shuffled(len(head), seed_of(head))[: min(TUNING_ROWS, max(1, len(head) // 4))]
     tuning = judged.encode(take(x, tuners)) if whole else head[torch.from_numpy(tuners)]
+    judged = judged.looked_at(tuning, output_distance)
     distance = judged.distance(output_distance)
     if search is None:
         attack = replace(_attack(judged, head, fair_metric, bounds, distance), effort=effort)
     else:
         attack = _versions(judged, head, fair_metric, distance, search)
     judged.check_function(tuning)
+    with torch.no_grad():
+        h_tuning = attack.outputs(tuning)
+    decides = judged.decides(tuning, h_tuning, threshold)
     attack = attack.tuned(tuning)
     lams = plan(attack, tuning, eps, torch.from_numpy(tuners))
     ahead = _ahead(parts, _count(first))
@@ -206,9 +210,7 @@ def audit(
     pool = Pool() if per_person else StreamedPool(lams[-1], tau)
     few: list[_Searched] = []
     worst, moved_y, moved_x, seen = Worst(keep, judged, attack, eps), BlockMeans(), BlockMeans(), 0
-    with torch.no_grad():
-        h_tuning = attack.outputs(tuning)
-    headline = Headline(distance, h_tuning, judged.threshold(h_tuning.shape[1], threshold))
+    headline = Headline(distance, h_tuning, judged.threshold(h_tuning.shape[1], threshold), decides)
     trend = None if whole else Trend()
     while first is not None:
         encoded = head if seen == 0 else judged.encode(first)
@@ -310,6 +312,8 @@ def _versions(
 ) -> Attack:
     """An attack that tries everybody's versions; the metric prices them unless they are the same individual."""
     metric = fair_metric if fair_metric is not None else judged.fair_metric
+    if search.variations.like is not None:  # a frame, in the user's own columns and units
+        search = CandidateSearch(search.variations.map(judged.encode), same_individual=search.same_individual)
     if metric is None and not search.same_individual:
         raise ValueError("fair_metric is needed to price the versions: the model does not carry one")
     values = torch.as_tensor(search.variations.values, dtype=torch.float64).reshape(-1, head.shape[1])

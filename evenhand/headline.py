@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenhand.decisions import scores
 from evenhand.dual.confidence import (
     UpperBound,
     betting_upper,
@@ -26,7 +27,6 @@ from evenhand.dual.confidence import (
 )
 from evenhand.dual.order import seed_of, shuffled
 from evenhand.dual.running import BlockMeans
-from evenhand.judged import scores
 from evenhand.output_distances import Described
 
 STRANGERS = 20_000  # people whose outputs are kept, a random sample of all
@@ -127,10 +127,11 @@ class Headline:
     """Counts people for ``decisions``, ``percentile`` and ``relative``; the scores' distribution and the threshold are
     fixed on tuning people."""
 
-    def __init__(self, distance: Described, tuning: Tensor, threshold: float | None) -> None:
-        """tuning: outputs (n, K) of tuning people. threshold: of the score; None where nothing is decided."""
+    def __init__(self, distance: Described, tuning: Tensor, threshold: float | None, decides: bool = True) -> None:
+        """tuning: outputs (n, K) of tuning people. threshold: of the score; None where nothing is decided. decides:
+        False where decisions are made in a way that is not known."""
         self.strangers = Strangers(distance, tuning)
-        self.threshold, self.decides = threshold, threshold is not None or tuning.shape[1] > 2
+        self.threshold, self.decides = threshold, decides and (threshold is not None or tuning.shape[1] > 2)
         self._known = np.sort(scores(tuning).numpy())
         self._turned = self._undecided = self.n = 0
         self._moved, self._movable = BlockMeans(), BlockMeans()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,16 +11,24 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
+from evenhand import answers
 from evenhand.bounds.fitted import fitted_module
-from evenhand.ensembles.read import CannotRead, read_ensemble
+from evenhand.decisions import (
+    Behind,
+    behind,
+    decides_as_predicted,
+    refuse_scores_of_pairs,
+    refuse_several_labels,
+    scores,
+)
+from evenhand.devices import check_device
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import check_kinds, plain_table
+from evenhand.module_copy import asked_copy
 from evenhand.output_distances import (
     Described,
     OutputDistance,
@@ -30,6 +37,9 @@ from evenhand.output_distances import (
     mean_squared_logits,
     total_variation,
 )
+from evenhand.undo import undo
+
+NOBODY = Behind(None, None, None, None)
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,8 @@ class Judged:
     jumps: list[NDArray[np.float64]] | None = None  # of any model of trees: where its outputs may jump, by column
     is_regressor: bool = False  # its outputs are numbers, not the logits of classes
     shape: tuple[int, ...] = ()  # of what a model takes that takes no rows, such as images: (C, H, W)
+    behind: Behind = NOBODY  # the last estimator, and by what it decides
+    own_threshold: float = 0.0  # of the score of two classes: above it predict() says the second
 
     @classmethod
     def of(cls, model: Any, device: str | torch.device = "cpu", shape: tuple[int, ...] = ()) -> Judged:
@@ -62,35 +74,58 @@ class Judged:
         )
 
     @classmethod
-    def _of_rows(cls, model: Any, device: str | torch.device) -> Judged:
-        model, preprocessing = getattr(model, "best_estimator_", model), None  # a search stands for what it chose
-        if isinstance(model, Pipeline):
-            preprocessing, model = (model[:-1] if len(model) > 1 else None), model[-1]
+    def _of_rows(cls, given: Any, device: str | torch.device) -> Judged:
+        found = behind(given)
+        model, threshold = found.estimator, found.threshold
+        refuse_several_labels(model)
         metric, bounds = getattr(model, "fair_metric_", None), getattr(model, "bounds_", None)
         if getattr(model, "fair_metric", metric) is None:
             metric = None  # trained without one: Euclidean is what it was given for want of a better, not a statement
         classes = getattr(model, "classes_", None)
         if classes is not None and len(classes) == 0:
             classes = None  # as CatBoost's regressors say it
+        refuse_scores_of_pairs(model)
         module = model if isinstance(model, nn.Module) else getattr(model, "module_", None) or fitted_module(model)
+        wide, ensemble, only_probabilities = None, None, False
         if isinstance(module, nn.Module):
-            _check_device(device)
-            wide = _logits_of(copy.deepcopy(module)).to(device=device, dtype=torch.float64).eval()
-            for parameter in wide.parameters():
-                parameter.requires_grad_(False)
-            outputs = lambda x: _rows_of(wide(x.to(device, copy=True)), len(x))  # noqa: E731  # which it may overwrite
-            known, numbers = classes is not None, isinstance(model, RegressorMixin)
-            return cls(outputs, wide, classes, metric, bounds, preprocessing, False, known, is_regressor=numbers)
-        ensemble = _trees(model)
-        if ensemble is not None:
-            votes, known = _votes(model), classes is not None
-            outputs = _voted(ensemble) if votes else _logits(ensemble, known)
-            return cls(outputs, None, classes, metric, bounds, preprocessing, votes, known, ensemble, ensemble.jumps())
-        outputs, only_probabilities = _black_box(model)
-        known = only_probabilities or classes is not None
-        numbers = isinstance(model, RegressorMixin)
+            check_device(device, torch.float64)
+            wide = _logits_of(asked_copy(module, device))
+            outputs = answers.of_module(wide, device)
+        elif (ensemble := answers.trees_of(model)) is not None:
+            only_probabilities = answers.votes(model)
+            outputs = answers.voted(ensemble) if only_probabilities else answers.logits(ensemble, classes is not None)
+        else:
+            outputs, only_probabilities = answers.black_box(model, None if threshold is None else threshold.method)
         return cls(
-            outputs, None, classes, metric, bounds, preprocessing, only_probabilities, known, is_regressor=numbers
+            outputs,
+            wide,
+            classes,
+            metric,
+            bounds,
+            found.steps,
+            only_probabilities,
+            only_probabilities or classes is not None,
+            ensemble,
+            None if ensemble is None else ensemble.jumps(),
+            isinstance(model, RegressorMixin),
+            behind=found,
+            own_threshold=0.0 if threshold is None else threshold.score(model),
+        )
+
+    def looked_at(self, x: Tensor, given: OutputDistance | None) -> Judged:
+        """After a look at rows (n, d): a network, or a function, whose outputs are the probabilities of classes gives
+        nothing else. given: an output distance that takes the outputs as they are leaves them so."""
+        asked_for = None if given is None else described(given)
+        as_is = asked_for is not None and (not asked_for.of_classes or asked_for.needs_logits)
+        if as_is or self.only_probabilities or self.classes is not None or self.is_regressor:
+            return self
+        with torch.no_grad():
+            if not answers.are_probabilities(self.outputs(x)):
+                return self
+        logarithm, told = answers.Logarithm(), self.outputs
+        module = None if self.module is None else nn.Sequential(self.module, logarithm)
+        return replace(
+            self, outputs=lambda x: logarithm(told(x)), module=module, only_probabilities=True, is_classifier=True
         )
 
     def distance(self, given: OutputDistance | None) -> Described:
@@ -122,7 +157,14 @@ class Judged:
             )
         if given is not None:
             return given
-        return 0.0 if k > 1 or self.is_classifier else None
+        return self.own_threshold if k > 1 or self.is_classifier else None
+
+    def decides(self, x: Tensor, h: Tensor, given: float | None) -> bool:
+        """Whether the outputs h (n, K) of rows x (n, d) decide as predict() does, so that decisions can be spoken of;
+        a threshold that was given is the user's own word."""
+        if self.shape or given is not None:
+            return True
+        return decides_as_predicted(self.behind.asked, self.classes, x, h, self.own_threshold)
 
     def outputs_for(self, distance: Described) -> Callable[[Tensor], Tensor]:
         """Outputs as the distance means them: of classes, a shift of all logits of a person is nothing."""
@@ -154,6 +196,7 @@ class Judged:
         """The rows as the model sees them: (n, d), float64, finite."""
         values = x if self.preprocessing is None else self.preprocessing.transform(x)
         values = plain_table(values)
+        check_names(values, getattr(self.behind.estimator, "feature_names_in_", None))
         check_kinds(values)
         if isinstance(values, Tensor):
             encoded = values.to(dtype=torch.float64)
@@ -172,7 +215,7 @@ class Judged:
     def decode(self, encoded: NDArray[np.float64], x: Any) -> pd.DataFrame:
         """Encoded rows in the user's own units and categories, as far as the preprocessing can be undone."""
         if self.preprocessing is not None:
-            return _undo(self.preprocessing, encoded)
+            return undo(self.preprocessing, encoded)
         names = list(x.columns) if hasattr(x, "columns") else None
         if names is None or len(names) != encoded.shape[1]:
             names = [f"x{j}" for j in range(encoded.shape[1])]
@@ -197,8 +240,31 @@ class Judged:
             h = self.outputs(x)
         if h.shape[1] == 1:
             return h[:, 0].numpy()
-        best = h.argmax(1).numpy()
+        best = (scores(h) > self.own_threshold).long().numpy() if h.shape[1] == 2 else h.argmax(1).numpy()
         return np.asarray(self.classes)[best] if self.classes is not None and len(self.classes) == h.shape[1] else best
+
+
+def check_names(x: Any, known: Any) -> None:
+    """A frame's columns must be those of the rows the estimator was fitted on, in their order, as predict() asks too:
+    they are read by position, and metric and bounds are about these positions."""
+    names = list(x.columns) if hasattr(x, "columns") else []
+    if known is None or not names or not all(isinstance(name, str) for name in names):
+        return
+    known, given = [_plainly(str(name)) for name in known], [_plainly(name) for name in names]
+    if given == known:
+        return
+    missing, more = [name for name in known if name not in given], [name for name in given if name not in known]
+    said = [f"{what} {', '.join(map(repr, some[:5]))}" for what, some in (("without", missing), ("with", more)) if some]
+    cure = "" if missing else "; give x[model.feature_names_in_]"
+    raise ValueError(
+        "the columns of x are not those that the model was fitted on, in their order: "
+        f"{' and '.join(said) if said else 'they stand in another order'}{cure}"
+    )
+
+
+def _plainly(name: str) -> str:
+    """A name as LightGBM keeps it, which writes blanks as underscores."""
+    return "_".join(name.split())
 
 
 def _logits_of(module: nn.Module) -> nn.Module:
@@ -209,217 +275,3 @@ def _logits_of(module: nn.Module) -> nn.Module:
         ends = type(last) in (nn.Softmax, nn.LogSoftmax) and last.dim in (None, 1, -1)
         module[-1] = nn.Identity() if ends else _logits_of(last)
     return module
-
-
-def scores(h: Tensor, own: Tensor | None = None) -> Tensor:
-    """The one number that a decision looks at, (n, K) -> (n,): the output itself, the second logit minus the first, or,
-    with more classes, how far the person's own class (``own``, by default the largest) is above the best other."""
-    k = h.shape[-1]
-    if k == 1:
-        return h[..., 0]
-    if k == 2:
-        return h[..., 1] - h[..., 0]
-    own = h.argmax(-1) if own is None else own
-    others = h.scatter(-1, own[..., None], -torch.inf)
-    return h.gather(-1, own[..., None])[..., 0] - others.amax(-1)
-
-
-def _black_box(model: Any) -> tuple[Callable[[Tensor], Tensor], bool]:
-    """Outputs of anything callable, and whether it only gives probabilities (whose logarithms the outputs are)."""
-    names = getattr(model, "feature_names_in_", None)
-
-    def rows_of(x: Tensor) -> Any:
-        rows = x.detach().numpy()
-        return rows if names is None else pd.DataFrame(rows, columns=names)
-
-    if hasattr(model, "decision_function") and hasattr(model, "classes_"):
-        classes = len(model.classes_)
-
-        def decision(x: Tensor) -> Tensor:
-            h = _columns(torch.from_numpy(np.array(model.decision_function(rows_of(x)), dtype=np.float64)))
-            return torch.cat([-h / 2, h / 2], 1) if classes == 2 and h.shape[1] == 1 else h
-
-        return decision, False
-    if hasattr(model, "predict_proba"):
-
-        def log_probability(x: Tensor) -> Tensor:
-            p = np.asarray(model.predict_proba(rows_of(x)), dtype=np.float64)
-            return torch.from_numpy(np.log(np.clip(p, 1e-300, 1.0)))
-
-        return log_probability, True
-    call = model.predict if hasattr(model, "predict") else model
-    if not callable(call):
-        raise TypeError(
-            f"model must be an estimator, an nn.Module or a function of x (n, d); got {type(model).__name__}"
-        )
-
-    def outputs(x: Tensor) -> Tensor:
-        h = _logits_in(_called(call, x.detach()))
-        return _rows_of(h.detach() if isinstance(h, Tensor) else torch.from_numpy(_numbers(h)), len(x))
-
-    return outputs, False
-
-
-def _check_device(device: str | torch.device) -> None:
-    """Not every device is here, and not every one has float64."""
-    try:
-        torch.empty(1, dtype=torch.float64, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        reason = str(error).splitlines()[0][:200]
-        raise ValueError(
-            f"device={str(device)!r} cannot be used here, in float64 ({reason}); leave it out, 'cpu' always can"
-        ) from error
-
-
-def _logits_in(out: Any) -> Any:
-    """What a model returned, or the logits in it, as models of transformers give them."""
-    return out["logits"] if isinstance(out, Mapping) and "logits" in out else getattr(out, "logits", out)
-
-
-def _rows_of(out: Any, n: int) -> Tensor:
-    """The outputs of n people, (n, K), from whatever a network returned."""
-    h = _logits_in(out)
-    if not isinstance(h, Tensor):
-        raise TypeError(
-            f"the model must return a tensor, one row for each person, or something with logits; got a "
-            f"{type(h).__name__}. Put it into a module whose forward returns the tensor that counts, such as "
-            "self.model(x)[0]"
-        )
-    if h.ndim == 0 or len(h) != n:
-        raise ValueError(f"the model gave {tuple(h.shape)} for {n} rows; it must give one output a row")
-    return _columns(h.to(device="cpu", dtype=torch.float64))
-
-
-def _called(call: Callable[[Tensor], Any], x: Tensor) -> Any:
-    """The function's answer to float64; one around a network of fewer digits is asked in those it has."""
-    try:
-        return call(x)
-    except RuntimeError:
-        if x.dtype == torch.get_default_dtype():
-            raise
-        return call(x.to(torch.get_default_dtype()))
-
-
-def _numbers(given: Any) -> NDArray[np.float64]:
-    try:
-        return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"the model must give numbers, one or more a row; got {type(given).__name__} that are none. Of labels "
-            "nothing can be said but whether they change: give the scores or probabilities behind them"
-        ) from None
-
-
-def _trees(model: Any) -> TreeEnsemble | None:
-    """The ensemble behind boosted trees and forests."""
-    try:
-        return read_ensemble(model)
-    except CannotRead:
-        return None
-
-
-def _votes(model: Any) -> bool:
-    """Whether its trees vote with probabilities, as forests of classifiers do."""
-    kind = type(model).__name__
-    return hasattr(model, "predict_proba") and kind.startswith(("RandomForest", "Extra", "DecisionTree"))
-
-
-def _voted(ensemble: TreeEnsemble) -> Callable[[Tensor], Tensor]:
-    """Logarithms of the mean vote, as of every model that only gives probabilities."""
-    return lambda x: torch.from_numpy(np.log(np.clip(ensemble(x.detach().numpy()), 1e-300, 1.0)))
-
-
-def _logits(ensemble: TreeEnsemble, classifier: bool) -> Callable[[Tensor], Tensor]:
-    """Outputs of an ensemble; the log-odds f of two classes as the logits (-f/2, f/2)."""
-
-    def outputs(x: Tensor) -> Tensor:
-        h = torch.from_numpy(ensemble(x.detach().numpy()))
-        return torch.cat([-h / 2, h / 2], 1) if classifier and h.shape[1] == 1 else h
-
-    return outputs
-
-
-def _columns(h: Tensor) -> Tensor:
-    return h[:, None] if h.ndim == 1 else h
-
-
-def _undo(step: Any, values: NDArray[np.float64]) -> pd.DataFrame:
-    """inverse_transform of a Pipeline or ColumnTransformer, column by column; what cannot be undone stays encoded."""
-    if isinstance(step, Pipeline):
-        frame: pd.DataFrame | None = None
-        for _, part in reversed(step.steps):
-            if part in (None, "passthrough"):
-                continue
-            frame = _undo(part, values)
-            try:
-                values = frame.to_numpy(dtype=np.float64)
-            except (TypeError, ValueError):
-                return frame  # categories: there is nothing numeric left to undo
-        return frame if frame is not None else pd.DataFrame(values)
-    if isinstance(step, ColumnTransformer):
-        return _undo_columns(step, values)
-    names = getattr(step, "feature_names_in_", None)
-    if hasattr(step, "inverse_transform") and not isinstance(step, SimpleImputer):  # it changes nothing that is there
-        undone = np.asarray(step.inverse_transform(values))
-        names = names if names is not None else [f"x{j}" for j in range(undone.shape[1])]
-        return pd.DataFrame(undone, columns=[str(name) for name in names]).infer_objects()
-    names = step.get_feature_names_out() if hasattr(step, "get_feature_names_out") else range(values.shape[1])
-    return pd.DataFrame(values, columns=[str(name) for name in names])
-
-
-def _undo_columns(step: ColumnTransformer, values: NDArray[np.float64]) -> pd.DataFrame:
-    parts: dict[str, Any] = {}
-    encoded_names = [str(name) for name in step.get_feature_names_out()]
-    known = [str(name) for name in getattr(step, "feature_names_in_", range(step.n_features_in_))]
-    for name, transformer, columns in step.transformers_:
-        where = step.output_indices_.get(name)
-        if where is None or where.stop == where.start or transformer == "drop":
-            continue
-        chosen = _column_names(columns, known)
-        block = values[:, where]
-        if transformer == "passthrough":
-            undone: Any = block
-        elif hasattr(transformer, "inverse_transform"):
-            undone = _undo_part(transformer, block)
-        else:
-            parts.update({encoded_names[where.start + j]: block[:, j] for j in range(block.shape[1])})
-            continue
-        parts.update({str(column): undone[:, j] for j, column in enumerate(chosen)})
-    frame = pd.DataFrame(parts)
-    order = [name for name in known if name in frame.columns]
-    return frame[order + [name for name in frame.columns if name not in order]].infer_objects()
-
-
-def _undo_part(transformer: Any, block: Any) -> Any:
-    """inverse_transform of one transformer or of a Pipeline of them; a SimpleImputer changes nothing that is there."""
-    if isinstance(transformer, Pipeline):
-        for _, part in reversed(transformer.steps):
-            block = _undo_part(part, block)
-        return block
-    if transformer in (None, "passthrough") or isinstance(transformer, SimpleImputer):
-        return block
-    return np.asarray(transformer.inverse_transform(_categories(transformer, block)))
-
-
-def _column_names(columns: Any, known: list[str]) -> list[str]:
-    """The names behind a ColumnTransformer's columns: a name, a position, or a list, mask or slice of them."""
-    if isinstance(columns, str | int):
-        columns = [columns]
-    if not isinstance(columns, slice) and all(isinstance(column, str) for column in columns):
-        return [str(column) for column in columns]
-    return [str(name) for name in np.asarray(known)[columns]]
-
-
-def _categories(transformer: Any, block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One-hot columns as the encoder wrote them: the largest of each feature is 1."""
-    if not hasattr(transformer, "categories_") or not hasattr(transformer, "drop_idx_"):
-        return block
-    if transformer.drop_idx_ is not None:
-        return np.round(block)
-    whole, start = np.zeros_like(block), 0
-    rare = getattr(transformer, "infrequent_categories_", [None] * len(transformer.categories_))
-    for categories, together in zip(transformer.categories_, rare):
-        stop = start + len(categories) - (0 if together is None else len(together) - 1)  # rare ones share a column
-        whole[np.arange(len(block)), start + block[:, start:stop].argmax(1)] = 1.0
-        start = stop
-    return whole

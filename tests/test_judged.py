@@ -5,17 +5,17 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-from evenhand import ERMClassifier, SenSeIClassifier, audit
+from evenhand import CandidateSearch, ERMClassifier, SenSeIClassifier, audit, certify, certify_individuals
+from evenhand.counterfactuals import alter_columns
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.judged import Judged, scores
+from evenhand.judged import Judged
 from evenhand.output_distances import mean_squared_logits, squared_error, total_variation
 
 
@@ -40,49 +40,6 @@ def test_every_kind_of_model_gives_outputs_in_float64():
     assert (judged.predictions(x) == logistic.predict(x.numpy())).all()
 
 
-def test_a_pipeline_is_undone():
-    frame = pd.DataFrame({"age": [20.0, 40.0, 60.0], "job": ["a", "b", "a"], "flag": [0, 1, 1]})
-    encode = make_column_transformer(
-        (OneHotEncoder(sparse_output=False), ["job"]), (StandardScaler(), ["age"]), ("passthrough", ["flag"])
-    )
-    model = make_pipeline(encode, LogisticRegression()).fit(frame, [0, 1, 1])
-    judged = Judged.of(model)
-    encoded = judged.encode(frame)
-    back = judged.decode(encoded.numpy(), frame)
-    assert list(back.columns) == ["age", "job", "flag"]
-    assert list(back["job"]) == ["a", "b", "a"]
-    np.testing.assert_allclose(back["age"], frame["age"])
-    scaled = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame[["age", "flag"]], [0, 1, 1])
-    back = Judged.of(scaled).decode(Judged.of(scaled).encode(frame[["age", "flag"]]).numpy(), frame)
-    np.testing.assert_allclose(back["age"], frame["age"])
-
-
-def test_rare_categories_are_put_together_and_told_apart_from_the_others():
-    jobs, towns = ["a"] * 8 + ["b"] * 8 + ["c", "d", "e"], ["x"] * 9 + ["y"] * 8 + ["z", "w"]
-    frame = pd.DataFrame({"pay": np.arange(19.0), "job": jobs, "town": towns})
-    rare = make_pipeline(OneHotEncoder(sparse_output=False, min_frequency=4))
-    encode = make_column_transformer((StandardScaler(), ["pay"]), (rare, ["job", "town"]))
-    judged = Judged.of(make_pipeline(encode, LogisticRegression()).fit(frame, frame["pay"] > 9))
-    back = judged.decode(judged.encode(frame).numpy(), frame)
-    assert back["job"].tolist() == jobs[:16] + ["infrequent_sklearn"] * 3
-    assert back["town"].tolist() == towns[:17] + ["infrequent_sklearn"] * 2
-    assert judged.rare_category("job") in {"c", "d", "e"}
-    assert judged.rare_category("town") in {"z", "w"}
-    assert judged.rare_category("pay") == "another rare category"
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_decision_functions_are_logits(classes):
-    x = np.random.default_rng(0).normal(size=(60, 2))
-    y = (x[:, 0] > 0).astype(int) + (classes == 3) * (x[:, 1] > 0.5)
-    model = RidgeClassifier().fit(x, y)
-    h = Judged.of(model).outputs(torch.from_numpy(x)).numpy()
-    assert h.shape == (60, classes)
-    expected = model.decision_function(x)
-    np.testing.assert_allclose(h[:, 1] - h[:, 0] if classes == 2 else h, expected)
-    assert (Judged.of(model).predictions(torch.from_numpy(x)) == model.predict(x)).all()
-
-
 def test_what_is_a_function_of_each_row():
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 2)))
     Judged.of(lambda rows: torch.full((len(rows), 1), 7.0)).check_function(x)  # everybody alike
@@ -93,19 +50,6 @@ def test_what_is_a_function_of_each_row():
 
     with pytest.raises(ValueError, match="other answers when asked again"):
         Judged.of(first_is_lucky).check_function(x)
-
-
-def test_functions_are_asked_in_float64_unless_their_network_has_fewer_digits():
-    x = torch.tensor([[1e9 + 1.0], [1e9 + 2.0]], dtype=torch.float64)
-    assert Judged.of(lambda rows: np.asarray(rows) - 1e9).outputs(x)[:, 0].tolist() == [1.0, 2.0]
-    net = nn.Linear(1, 2)
-    torch.testing.assert_close(Judged.of(lambda rows: net(rows)).outputs(x), net(x.float()).double())
-
-
-def test_labels_are_no_outputs():
-    with pytest.raises(TypeError, match=r"must give numbers, one or more a row; got ndarray that are none") as caught:
-        Judged.of(lambda rows: np.array(["divorced"] * len(rows))).outputs(torch.zeros(2, 1, dtype=torch.float64))
-    assert "divorced" not in str(caught.value)
 
 
 def test_a_search_stands_for_what_it_chose():
@@ -156,16 +100,6 @@ def test_logits_where_there_are_some_probabilities_where_not():
     torch.testing.assert_close(shifted.outputs_for(squared_error)(rows)[:, 0], rows[:, 0] + 5, atol=1e-5, rtol=0)
 
 
-def test_scores_are_what_decisions_look_at():
-    h = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, -1.0]])
-    assert scores(h).tolist() == [2.0, 3.0]
-    assert scores(h, torch.tensor([0, 1])).tolist() == [-3.0, -3.0]
-    assert scores(h[:, :2]).tolist() == [3.0, -3.0]
-    assert scores(h[:, :1]).tolist() == [1.0, 3.0]
-    versions = torch.stack([h, h + torch.tensor([5.0, 0.0, 0.0])], 1)  # (n, m, K)
-    assert scores(versions).tolist() == [[2.0, 2.0], [3.0, 8.0]]
-
-
 def test_a_network_that_autograd_cannot_follow_is_judged_by_differences():
     torch.manual_seed(0)
     plain = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
@@ -187,29 +121,6 @@ def test_a_network_that_autograd_cannot_follow_is_judged_by_differences():
     assert differences.r_low == pytest.approx(followed.r_low, rel=0.05)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_outputs_of_trees_are_the_logits_of_their_probabilities(classes):
-    from sklearn.ensemble import GradientBoostingClassifier
-
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(120, 3))
-    y = np.digitize(x[:, 0] + rng.normal(size=120), [-0.5, 0.5] if classes == 3 else [0.0])
-    model = GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=0).fit(x, y)
-    judged = Judged.of(model)
-    assert judged.ensemble is not None
-    h = judged.outputs(torch.from_numpy(x))
-    assert h.shape == (120, classes)
-    np.testing.assert_allclose(torch.softmax(h, 1), model.predict_proba(x), atol=1e-7)
-    if classes == 2:
-        torch.testing.assert_close(h.sum(1), torch.zeros(120, dtype=torch.float64))  # centred
-
-
-def test_a_function_gives_more_than_probabilities_unless_it_says_so():
-    judged = Judged.of(lambda x: x[:, :1])
-    assert not judged.only_probabilities
-    assert not judged.is_classifier
-
-
 def test_rounding_that_depends_on_the_place_in_the_batch_is_no_randomness():
     def noisy(x, size):
         h = x[:, :1].clone()
@@ -221,23 +132,6 @@ def test_rounding_that_depends_on_the_place_in_the_batch_is_no_randomness():
         Judged.of(lambda x, unit=unit: noisy(unit * x, 3e-5 * unit)).check_function(x)
         with pytest.raises(ValueError, match="other answers when asked again"):
             Judged.of(lambda x, unit=unit: noisy(unit * x, 3e-4 * unit)).check_function(x)
-
-
-def test_a_filler_of_gaps_inside_a_pipeline_leaves_people_as_they_are():
-    frame = pd.DataFrame({"age": [20.0, 40.0, np.nan, 30.0], "pay": [1.0, 5.0, 3.0, 9.0]})
-    model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(frame, [0, 1, 1, 0])
-    judged = Judged.of(model)
-    back = judged.decode(judged.encode(frame).numpy(), frame)
-    np.testing.assert_allclose(back, [[20.0, 1.0], [40.0, 5.0], [30.0, 3.0], [30.0, 9.0]])
-
-
-def test_margins_of_two_classes_become_two_logits():
-    from sklearn.svm import SVC
-
-    x = np.random.default_rng(0).normal(size=(60, 2))
-    model = SVC().fit(x, x[:, 0] * x[:, 1] > 0)
-    margin = torch.from_numpy(model.decision_function(x))
-    torch.testing.assert_close(Judged.of(model).outputs(torch.from_numpy(x)), torch.stack([-margin, margin], 1) / 2)
 
 
 def test_rows_that_are_not_finite_are_counted_each_once():
@@ -273,48 +167,6 @@ def test_a_model_that_works_in_place_overwrites_nobody():
     assert torch.equal(x, before)
 
 
-class Returns(nn.Module):
-    """A network that returns its logits in some wrapping."""
-
-    def __init__(self, wrap):
-        super().__init__()
-        self.linear, self.wrap = nn.Linear(3, 2), wrap
-
-    def forward(self, x):
-        return self.wrap(self.linear(x))
-
-
-class Output:
-    """As models of transformers return it."""
-
-    def __init__(self, logits):
-        self.logits = logits
-
-
-@pytest.mark.parametrize("wrap", [lambda h: {"logits": h}, Output])
-def test_the_logits_are_taken_from_what_holds_them(wrap):
-    model, x = Returns(wrap), torch.rand(7, 3).double()
-    judged = Judged.of(model)
-    torch.testing.assert_close(judged.outputs(x), model.double().linear(x).detach())
-    assert judged.has_slopes(x)
-    by_function = Judged.of(lambda x: wrap(model.linear(x)))
-    torch.testing.assert_close(by_function.outputs(x), judged.outputs(x))
-
-
-@pytest.mark.parametrize(
-    ("wrap", "error", "says"),
-    [
-        (lambda h: (h, h), TypeError, "must return a tensor, .*; got a tuple"),
-        (lambda h: {"scores": h}, TypeError, "got a dict"),
-        (lambda h: h.sum(), ValueError, r"gave \(\) for 7 rows"),
-        (lambda h: h[:3], ValueError, r"gave \(3, 2\) for 7 rows"),
-    ],
-)
-def test_what_is_no_output_of_each_person_is_refused(wrap, error, says):
-    with pytest.raises(error, match=says):
-        Judged.of(Returns(wrap)).outputs(torch.rand(7, 3).double())
-
-
 def test_a_device_that_is_not_here_is_one_sentence():
     for device in ("cuda:99", "nowhere"):
         with pytest.raises(ValueError, match=rf"device='{device}' cannot be used here, .*'cpu' always can"):
@@ -333,3 +185,118 @@ def test_a_model_of_images_is_a_function_of_flat_rows():
         Judged.of(net).encode(images)
     with pytest.raises(ValueError, match=r"x.reshape\(1, -1\)"):
         Judged.of(net).encode(images[0, 0, 0])
+
+
+NAMED = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 3)), columns=["sex", "age", "pay"])
+SEX = FairMetric([[1.0], [0.0], [0.0]])
+OTHERWISE = [
+    (NAMED[["age", "sex", "pay"]], r"they stand in another order; give x\[model.feature_names_in_\]"),
+    (NAMED.rename(columns={"pay": "income"}), r"without 'pay' and with 'income'$"),
+    (NAMED.assign(more=1.0), r"with 'more'; give x\["),
+]
+
+
+@pytest.mark.parametrize("x", [x for x, _ in OTHERWISE])
+@pytest.mark.parametrize("make", [LogisticRegression, lambda: ERMClassifier(hidden=(4,), steps=5, random_state=0)])
+def test_frames_that_predict_refuses_are_refused(make, x):
+    says = next(says for other, says in OTHERWISE if other is x)
+    y = NAMED["sex"] + NAMED["age"] > 0
+    model = make().fit(NAMED, y)
+    for given, names in ((model, NAMED), (make_pipeline("passthrough", model), NAMED)):
+        with pytest.raises(ValueError, match="feature names"):
+            given.predict(x)
+        for ask in (
+            lambda rows: audit(given, rows, SEX, 0.0, (-5.0, 5.0)),  # noqa: B023
+            lambda rows: certify(given, names, SEX, 0.0, (-5.0, 5.0), x_tune=rows, distinct_people=True),  # noqa: B023
+            lambda rows: certify(given, rows, SEX, 0.0, (-5.0, 5.0), x_tune=names, distinct_people=True),  # noqa: B023
+            lambda rows: certify_individuals(given, rows[:5], SEX, 0.0, (-5.0, 5.0)),  # noqa: B023
+            lambda rows: audit(given, iter([names, rows]), SEX, 0.0, (-5.0, 5.0)),  # noqa: B023
+            lambda rows: certify(given, alter_columns(rows, {"sex": [0.0, 1.0]}), eps=0.0),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match=says):
+                ask(x)
+
+
+def test_columns_that_a_column_transformer_finds_by_name_may_stand_anywhere():
+    encode = make_column_transformer((StandardScaler(), ["pay"]), ("passthrough", ["sex", "age"]))
+    model = make_pipeline(encode, LogisticRegression()).fit(NAMED, NAMED["sex"] + NAMED["age"] > 0)
+    metric = FairMetric([[0.0], [1.0], [0.0]])
+    here, there = (audit(model, x, metric, 0.0, (-5.0, 5.0)).r_low for x in (NAMED, NAMED[["age", "pay", "sex"]]))
+    assert here == there > 0
+
+
+def test_versions_that_are_a_frame_are_read_as_the_people_are():
+    """Through the steps before the estimator, and by their names."""
+    y = NAMED["sex"] + NAMED["age"] > 0
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(NAMED, y)
+    versions = alter_columns(NAMED * [1.0, 1.0, 50.0], {"sex": [-1.0, 1.0]})
+    encoded = versions.map(model[:-1].transform)
+    raw, mapped = (
+        audit(model, NAMED * [1.0, 1.0, 50.0], eps=0.0, search=CandidateSearch(some)).r_low
+        for some in (versions, encoded)
+    )
+    assert raw == pytest.approx(mapped)
+    assert raw > 0
+    plain = LogisticRegression().fit(NAMED, y)
+    other = alter_columns(NAMED[["age", "sex", "pay"]], {"sex": [-1.0, 1.0]})
+    with pytest.raises(ValueError, match="they stand in another order"):
+        audit(plain, NAMED, eps=0.0, search=CandidateSearch(other))
+
+
+class Ends(nn.Module):
+    """A network whose own forward ends in a softmax."""
+
+    def __init__(self, end=lambda h: h.softmax(-1)):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear, self.end = nn.Linear(3, 3), end
+
+    def forward(self, x):
+        return self.end(self.linear(x))
+
+
+@pytest.mark.parametrize("given", [Ends(), lambda x: Ends()(x.float()).detach()])
+def test_probabilities_are_judged_as_probabilities(given):
+    x = torch.rand(60, 3).double()
+    judged = Judged.of(given).looked_at(x, None)
+    assert judged.only_probabilities
+    torch.testing.assert_close(judged.outputs(x).exp(), Ends()(x.float()).double(), atol=1e-6, rtol=0)
+    assert (judged.module is not None) == isinstance(given, nn.Module) == judged.has_slopes(x)
+    found = audit(given, x, SEX, 0.0, (0.0, 1.0))
+    assert found.distance == "total variation"
+    bare = nn.Sequential(Ends().linear, nn.Softmax(1))
+    expected = audit(bare, x, SEX, 0.0, (0.0, 1.0), output_distance=total_variation)
+    assert found.r_low == pytest.approx(expected.r_low, rel=0.01)
+    assert found.decisions.low == expected.decisions.low
+    as_they_are = Judged.of(given).looked_at(x, squared_error)
+    torch.testing.assert_close(as_they_are.outputs(x), Ends()(x.float()).double(), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("end", [lambda h: h, torch.sigmoid, lambda h: h.softmax(-1)[:, :1]])
+def test_other_outputs_are_no_probabilities_of_classes(end):
+    x = torch.rand(60, 3).double()
+    assert not Judged.of(Ends(end)).looked_at(x, None).only_probabilities
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:torch.quantize_per_tensor:UserWarning")
+def test_a_quantised_network_is_judged_without_gradients():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+    with torch.no_grad():
+        net[0].weight[:, 0] += 1
+    quantised = torch.ao.quantization.quantize_dynamic(net, {nn.Linear})
+    x = torch.rand(60, 3).double()
+    assert not Judged.of(quantised).has_slopes(x)
+    found, wanted = (audit(model, 5 * x, SEX, 0.0, (0.0, 5.0)).r_low for model in (quantised, net))
+    assert found == pytest.approx(wanted, rel=0.3)
+
+
+def test_names_that_a_library_has_rewritten_are_the_same_names():
+    """LightGBM keeps "hours per week" as "hours_per_week", and takes either."""
+    lightgbm = pytest.importorskip("lightgbm")
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["hours per week", "age"])
+    model = lightgbm.LGBMClassifier(n_estimators=2, min_child_samples=2, verbose=-1).fit(x, x["age"] > 0)
+    assert list(model.feature_names_in_) != list(x.columns)
+    assert Judged.of(model).encode(x).shape == (60, 2)
+    with pytest.raises(ValueError, match="they stand in another order"):
+        Judged.of(model).encode(x[["age", "hours per week"]])

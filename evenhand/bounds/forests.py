@@ -7,6 +7,7 @@ classes together, each a branch and bound of its own; of many, half the sum of t
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenhand.bounds.bound import Bracket
+from evenhand.bounds.pace import Over, Pace
 from evenhand.bounds.trees import TreeBound, people
 from evenhand.domain import FreeBox
 from evenhand.ensembles.trees import TreeEnsemble
@@ -24,6 +26,7 @@ from evenhand.search.geometry import Geometry
 FAR = 1e9  # beyond the logarithm of any probability that is told apart from 0
 FEW = 4  # classes, of which all sets are looked at
 BOXES = 1000
+GRID = (1e-6, 0.001, 0.01, 0.03, 0.1, 0.3, 1.0)  # lam, over the budget
 CLOSED = 1e-3  # a bracket of the total variation this narrow is not worth more work
 
 Array = NDArray[np.float64]
@@ -88,20 +91,36 @@ class ForestBound:
         return torch.where(low > 0, _log_odds(low), -far), torch.where(high < 0, _log_odds(high), far)
 
 
-def bound_forest(ensemble: TreeEnsemble, geometry: Geometry, x_tune: Tensor, eps: float) -> ForestBound:
-    """Chooses lam on tuning people: where lam * eps + their mean bound is smallest."""
-    arrays = people(geometry)
+def bound_forest(
+    ensemble: TreeEnsemble, geometry: Geometry, x_tune: Tensor, eps: float, seconds: float | None = None
+) -> ForestBound:
+    """Chooses lam on tuning people: where lam * eps + their mean bound is smallest. seconds: as for ``bound_trees``."""
+    arrays, k = people(geometry), ensemble.outputs
+    each = 2 * k if k > FEW else len(_sets(k))
+    pace = Pace.of(ensemble, arrays, x_tune.numpy(), BOXES, seconds, (len(GRID) + 3) * each, each + 2 * max(1, k - 1))
+    x_tune = x_tune[: pace.rows]
     spread = float(geometry.d_x(x_tune - x_tune.roll(1, 0)).mean()) if len(x_tune) > 1 else 1.0
     budget = max(eps, 1e-6 * spread) or 1.0
-    trial = ForestBound(ensemble, arrays, 1 / budget, 1.0, not isinstance(geometry.box, FreeBox), boxes=200)
+    trial = ForestBound(
+        ensemble, arrays, 1 / budget, 1.0, not isinstance(geometry.box, FreeBox), boxes=min(pace.tuning, 200)
+    )
 
     def objective(lam: float) -> float:
         return lam * eps + float(trial.at(lam).upper(x_tune).upper.mean())
 
-    grid = [factor / budget for factor in (1e-6, 0.001, 0.01, 0.03, 0.1, 0.3, 1.0)]
-    best = min(grid, key=objective)
-    lam = min((0.6 * best, best, 1.7 * best), key=objective)
-    return replace(trial, lam=lam, boxes=BOXES)
+    best = _least(objective, [factor / budget for factor in GRID], pace.over)
+    lam = _least(objective, [0.6 * best, best, 1.7 * best], pace.over)
+    return replace(trial, lam=lam, boxes=pace.boxes)
+
+
+def _least(objective: Callable[[float], float], lams: list[float], over: Over) -> float:
+    """The lam that is best, of those that there is time for: the largest ones, which are soon done."""
+    tried: dict[float, float] = {}
+    for lam in reversed(lams):
+        tried[lam] = objective(lam)
+        if over():
+            break
+    return min((lam for lam in lams if lam in tried), key=tried.__getitem__)
 
 
 def _sets(k: int) -> list[Array]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from evenhand.bounds.activations import Units, activate
+from evenhand.module_copy import changed_by_hand, is_quantised
 
 
 class CannotCertify(TypeError):
@@ -59,6 +60,27 @@ def _followed(model: nn.Module, d: int | None) -> list[Layer]:
         except CannotCertify:
             continue
     return traced_layers(model, widths[-1])
+
+
+def refuse_unreadable(module: nn.Module) -> None:
+    """Refuses a network whose layers do not say what it computes, with the reason."""
+    if isinstance(module, torch.jit.ScriptModule):
+        raise CannotCertify(
+            "the inside of a scripted module cannot be read; certify the module that was scripted. audit() gives a "
+            "lower bound for any model"
+        )
+    if is_quantised(module):
+        raise CannotCertify(
+            "a quantised network jumps between numbers, which no bound of ours follows; certify the network before it "
+            "was quantised. audit() gives a lower bound for any model"
+        )
+    reason = changed_by_hand(module)
+    if reason is not None:
+        raise CannotCertify(
+            f"the layers do not say what the network computes: {reason}; take it away where it changes nothing (the "
+            "handle that registered a hook has remove()), or write what it does into the forward of a module. audit() "
+            "gives a lower bound for any model"
+        )
 
 
 def sequential_layers(model: object) -> list[Layer]:

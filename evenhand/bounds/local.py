@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from evenhand.bounds.fibre import fibre_of
+from evenhand.bounds.pace import Over, never
 from evenhand.bounds.partition import Pieces, by_signs, split, whole
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.refinement import Refinement, Views
@@ -31,6 +32,7 @@ FIRST_WORK, MOST_WORK = 2000, 80_000  # for the pieces that all people share, fe
 USUAL, FIXED = 13_000, 0.25  # multiplications of a network's weights for one piece, for which these numbers are
 # made, and what a piece takes besides in times of a usual one
 PEOPLE, FEWER = 192, 24  # tuning people whose worst pieces are cut; fewer where signs are split, which takes longer
+COARSE = 4  # one of so many lam first
 FEW = 24  # tuning people on whom shells alone are tried
 REMEMBERED, KEPT = 8, 8_000_000  # groups of people whose shells are kept for the next lam, and numbers for each
 
@@ -206,9 +208,11 @@ def affordable(used: Tensor, mean: float) -> int:
 
 
 @torch.no_grad()
-def shells_lam(problem: Problem, x: Tensor, eps: float, lowest: float) -> float:
-    """The lam at which shells alone do best on tuning people, among lowest * 1.5^k."""
-    lams = [lowest * 1.5**k for k in range(20)]
-    mean = Shells(problem, x[:FEW]).values(lams).amax(2).clamp(min=0).mean(1)
-    objective = torch.tensor(lams, dtype=torch.float64) * eps + mean
-    return lams[int(objective.argmin())]
+def shells_lam(problem: Problem, x: Tensor, eps: float, lowest: float, over: Over = never) -> float:
+    """The lam at which shells alone do best on tuning people, among lowest * 1.5^k, a few of them first."""
+    lams, shells, objective = [lowest * 1.5**k for k in range(20)], Shells(problem, x[:FEW]), dict[float, float]()
+    for lam in sorted(lams, key=lambda lam: (lams.index(lam) % COARSE, lam)):
+        objective[lam] = lam * eps + float(shells.values([lam]).amax(2).clamp(min=0).mean())
+        if over():
+            break
+    return min(sorted(objective), key=objective.__getitem__)

@@ -22,6 +22,7 @@ from evenhand.bounds.fibre import fibre_of
 from evenhand.bounds.layers import Layer, forward
 from evenhand.bounds.local import FIRST_WORK, MOST_WORK, PEOPLE, Local, affordable, can_be_cut, cut, shells_lam
 from evenhand.bounds.normal import Normal, normalised
+from evenhand.bounds.pace import Over, never
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers, fits
 from evenhand.bounds.ranges import DUAL_SIZE, Ranges, affordable_steps
@@ -130,12 +131,13 @@ def bound_network(
     lam_at_least: float | None = None,
     reached: Callable[[float], Tensor] | None = None,
     progress: Say | None = None,
+    over: Over = never,
 ) -> NetworkBound:
     """The bound whose certificate for n people at error alpha should be smallest, chosen on the tuning people.
 
     lam_at_least: where R(h) seen from below has its lam, so that no smaller one needs to be tried; reached: lam ->
-    what r_lam of each tuning person is known to be at least. Ctrl-C ends the choosing early; whatever there is by then
-    is sound.
+    what r_lam of each tuning person is known to be at least. Ctrl-C ends the choosing early, and so does ``over``,
+    asked now and then; whatever there is by then is sound.
     """
     normal = normalised(problem)
     x, square = x_tune / normal.unit, normal.scale**2
@@ -144,15 +146,15 @@ def bound_network(
         return reached(lam * square) / square if reached is not None else torch.zeros(len(x), dtype=torch.float64)
 
     lowest = lam_at_least / square if lam_at_least else None
-    chooser = _Chooser(normal, x, eps, lowest, known, progress)
+    chooser = _Chooser(normal, x, eps, lowest, known, progress, over)
     wide = fibre_of(normal.problem) is not None
     shells = wide or affordable_shells(normal.problem)
     local = chooser.try_local() if can_be_cut(normal.problem) else (chooser.try_shells() if shells else None)
     dual = None
-    if local is None or not chooser.done(wide):
+    if local is None or not (over() or chooser.done(wide)):
         dual = _tuned_dual(normal, x[:tune_rows], eps, steps, start, progress)
         local = chooser.try_dual(dual, local)
-    ranges = Ranges(normal.problem, eps, steps)
+    ranges = Ranges(normal.problem, eps, steps, over)
     chooser.look_again(local)
     chooser.try_nobody(ranges)
     chosen = min(chooser.trials, key=lambda trial: trial.objective)
@@ -229,7 +231,9 @@ class _Chooser:
         lowest: float | None,
         reached: Callable[[float], Tensor],
         progress: Say | None,
+        over: Over = never,
     ) -> None:
+        self.over = over
         self.problem, self.x, self.eps, self.lowest = normal.problem, x, eps, lowest
         self.reached, self.progress = reached, progress
         self.trials: list[_Trial] = []
@@ -257,7 +261,7 @@ class _Chooser:
         return self.close() and (self.lowest is None or self.tight(FAR if can_be_cut(self.problem) else CLOSE))
 
     def try_local(self) -> Local:
-        lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3) if self.eps > 0 else 1e6)
+        lowest = self.lowest or (shells_lam(self.problem, self.x, self.eps, 1e-3, self.over) if self.eps > 0 else 1e6)
         local = self._cut(STEPS_UP[1] * lowest, FIRST_WORK)
         few, reached = self.x[:FEW], self.reached(lowest)
         at_lowest = self._objective(lowest, local.upper(few, lowest, reached[:FEW], FIRST_WORK)[0])
@@ -270,7 +274,7 @@ class _Chooser:
 
     def try_shells(self) -> Local:
         local, lowest = Local(self.problem, None), self.lowest or 1e-3
-        lam = shells_lam(self.problem, self.x, self.eps, lowest)
+        lam = shells_lam(self.problem, self.x, self.eps, lowest, self.over)
         self._upwards(local, max(lam / STEPS_UP[3], lowest))
         return local
 
@@ -297,6 +301,8 @@ class _Chooser:
             local = Local(self.problem, None) if dual is not None else self.try_shells()
         for factor in (1.0, 1.1, 1.4) if dual is not None else ():
             assert dual is not None
+            if self.trials and self.over():
+                break
             solver = Solver(self.problem, Multipliers(dual.m.lam * factor, dual.m.eta, dual.m.gam, dual.m.th))
             lam, few = float(solver.m.lam), self.x[:TRIED]
             if lam * self.eps > self.least:
@@ -321,7 +327,14 @@ class _Chooser:
         bound of some is far above the others'."""
         best = min(self.trials, key=lambda trial: trial.objective, default=None)
         more = self.x[:TRIED_AGAIN]
-        if best is None or not best.local or local is None or len(more) <= len(best.upper) or self.close(FAR):
+        if (
+            best is None
+            or not best.local
+            or local is None
+            or len(more) <= len(best.upper)
+            or self.over()
+            or self.close(FAR)
+        ):
             return
         rest, reached = more[len(best.upper) :], self.reached(best.lam)[len(best.upper) : len(more)]
         upper = torch.cat([best.upper, local.upper(rest, best.lam, reached, self.most)[0]])
@@ -331,7 +344,7 @@ class _Chooser:
         self.trials = [replace(best, objective=self._objective(best.lam, upper), upper=upper), *others]
         for i in range(1, MOST_STEPS):
             lam = best.lam * STEP_DOWN**i
-            if lam * self.eps > self.least:
+            if lam * self.eps > self.least or self.over():
                 break
             reached = self.reached(lam)[: len(more)]
             far = upper > reached + lam * self.eps  # nobody's bound rises with lam
@@ -346,7 +359,7 @@ class _Chooser:
         while lam >= lowest:
             before, local = local.pieces, self._cut(lam, MOST_WORK, local)
             further = local.pieces is not before  # else all the work is done, and what follows is convex in lam
-            if self._try(local, lam) > (GIVEN_UP if further else 1.0) * self.least:
+            if self._try(local, lam) > (GIVEN_UP if further else 1.0) * self.least or self.over():
                 break
             lam = lam / STEP_DOWN
         return local
@@ -357,7 +370,7 @@ class _Chooser:
         further = [STEPS_UP[-1] * ON**i for i in range(1, MOST_STEPS)]
         lams = [factor * lowest for factor in (*first, *further)]
         for lam in lams:
-            if self._try(local, lam) > bump * self.least:
+            if self._try(local, lam) > bump * self.least or self.over():
                 break
         return self.least < next(trial.objective for trial in self.trials if trial.lam == lams[0])
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from evenhand.bounds.crown import output_range
 from evenhand.bounds.factors import LinAlgError, effective_size
+from evenhand.bounds.pace import Over, ending, never
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.bounds.steepness import steepness
@@ -24,19 +25,19 @@ CONFIDENT = (1.0, 1.3, 2.0, 4.0, 10.0, 40.0)  # times lam, for the confidence st
 class Ranges:
     """What r_lam of nobody in Dom exceeds, at a lam."""
 
-    def __init__(self, problem: Problem, eps: float, steps: int) -> None:
+    def __init__(self, problem: Problem, eps: float, steps: int, over: Over = never) -> None:
         self.problem, self.eps, self.steps = problem, eps, min(3 * steps, RANGE_STEPS)
-        self.ceiling = output_range(problem)
+        self.ceiling, self.over = output_range(problem), over
         self.joint, self.start, self.hull = self.ceiling, None, unpinned(problem)
         self.known: dict[float, float] = {}
         self.tuned: dict[float, Multipliers] = {}
         self.steep = steepness(self.hull, self.ceiling)
         size = len(problem.free) + len(problem.pinned) + sum(problem.widths)
         self.small, self.tiny = size <= RANGE_SIZE, size <= REFINED_SIZE
-        if size <= DUAL_SIZE:
+        if size <= DUAL_SIZE and not over():
             steps = self.steps if self.small else affordable_steps(steps, effective_size(self.hull))
             try:
-                joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps)
+                joint = uniform_bound(self.hull, max(eps, 1e-9), steps=steps, progress=ending(over))
                 self.joint, self.start = min(joint.value, self.ceiling), joint.multipliers
                 self.tuned[float(joint.multipliers.lam)] = joint.multipliers
                 self.known[float(joint.multipliers.lam)] = joint.value - float(joint.multipliers.lam) * max(eps, 1e-9)
@@ -68,10 +69,11 @@ class Ranges:
     def largest(self, lam: float) -> float:
         if lam not in self.known:
             self.known[lam] = self.steep.largest(lam)
-            if self.small and self.tuned:
+            if self.small and self.tuned and not self.over():
                 nearest = self.tuned[min(self.tuned, key=lambda at: abs(math.log(at / lam)))]
                 try:
-                    found = uniform_bound(self.hull, 0.0, lam, nearest, steps=min(self.steps, MORE_STEPS))
+                    steps, tell = min(self.steps, MORE_STEPS), ending(self.over)
+                    found = uniform_bound(self.hull, 0.0, lam, nearest, steps=steps, progress=tell)
                     self.known[lam], self.tuned[lam] = min(found.value, self.known[lam]), found.multipliers
                 except (ValueError, LinAlgError, KeyboardInterrupt):
                     pass

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenhand.bounds.bound import Bracket
+from evenhand.bounds.pace import Pace
 from evenhand.domain import Box, FreeBox
 from evenhand.dual.pool import Pool
 from evenhand.ensembles.trees import TreeEnsemble
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 FARTHER = 0.4  # times lam: the price at which a way farther off is looked for
 BOXES = 20  # of the branch and bound that suggests a start
 KICKS = 8  # out of the best summit, where splits are hard
+ROUNDS, PRICES = 6, (4.0, 2.8, 2.0, 1.6, 1.3, 1.15, 1.0, 0.7)  # of the choice of lam; the latter times what is found
 EXTREMES = 3  # outputs of which the smallest and the largest are started from
 
 
@@ -99,16 +101,27 @@ class TreeBound:
 
 
 def bound_trees(
-    ensemble: TreeEnsemble, geometry: Geometry, x_tune: Tensor, eps: float, scale: float, boxes: int = 2000
+    ensemble: TreeEnsemble,
+    geometry: Geometry,
+    x_tune: Tensor,
+    eps: float,
+    scale: float,
+    boxes: int = 2000,
+    seconds: float | None = None,
 ) -> TreeBound:
-    """Chooses lam on tuning people: the minimiser of their own dual, found from the branch and bound's witnesses."""
-    arrays, rows = people(geometry), x_tune.numpy()
+    """Chooses lam on tuning people: the minimiser of their own dual, found from the branch and bound's witnesses.
+
+    seconds: about how long this and the first held-out people may take together; fewer boxes are then looked at.
+    """
+    arrays, each = people(geometry), 1 + 2 * max(1, ensemble.outputs - 1)
+    pace = Pace.of(ensemble, arrays, x_tune.numpy(), boxes, seconds, searches=ROUNDS + len(PRICES), each=each)
+    x_tune = x_tune[: pace.rows]
+    rows = x_tune.numpy()
     d_y, d_x = np.zeros((len(rows), 1)), np.zeros((len(rows), 1))
     at_x, lam, floor = ensemble(rows), 1.0, 0.0
-    for round_ in range(6):
-        found = worst_case(
-            ensemble, arrays, rows, lam=lam, scale=scale, boxes=min(boxes, 200), tolerance=0.05, floor=floor
-        )
+    for round_ in range(ROUNDS):
+        few = min(pace.tuning, 200)
+        found = worst_case(ensemble, arrays, rows, lam=lam, scale=scale, boxes=few, tolerance=0.05, floor=floor)
         move = found.witness - rows
         more_y = scale * ((ensemble(found.witness) - at_x) ** 2).sum(1)
         more_x = np.maximum(((move @ arrays.sigma) * move).sum(1), 0.0)
@@ -118,22 +131,29 @@ def bound_trees(
         dual = pool.minimise(eps)
         best, floor = dual.lam, 0.01 * dual.value
         lam = max(best, 1e-12) * (1.0 if round_ % 2 else 1.3)
+        if pace.over():
+            break
     widest = 0.0
     for k in range(ensemble.outputs):
         weights = np.eye(ensemble.outputs)[k]
         ends = [
-            worst_case(ensemble, arrays, rows[:1], weights=sign * weights, boxes=boxes).upper[0] for sign in (1.0, -1.0)
+            worst_case(ensemble, arrays, rows[:1], weights=sign * weights, boxes=pace.tuning).upper[0]
+            for sign in (1.0, -1.0)
         ]
         widest += scale * float(ends[0] + ends[1]) ** 2
     exact = not isinstance(geometry.box, FreeBox)
-    trial = TreeBound(ensemble, arrays, best, widest, best * eps + widest, scale, exact=exact, boxes=boxes, floor=floor)
+    trial = TreeBound(
+        ensemble, arrays, best, widest, best * eps + widest, scale, exact=exact, boxes=pace.boxes, floor=floor
+    )
     value, lam = np.inf, best
-    for factor in (4.0, 2.8, 2.0, 1.6, 1.3, 1.15, 1.0, 0.7):  # a large lam is soon closed; lam * eps + mean is convex
-        at = replace(trial, lam=best * factor, boxes=min(boxes, 1000))
+    for factor in PRICES:  # a large lam is soon closed; lam * eps + mean is convex
+        at = replace(trial, lam=best * factor, boxes=min(pace.tuning, 1000))
         tried = at.lam * eps + float(at.upper(x_tune).upper.mean())
         if tried > value:
             break
         value, lam = tried, at.lam
+        if pace.over():
+            break
     return replace(trial, lam=lam, everywhere=lam * eps + widest, floor=0.01 * value)
 
 

@@ -27,6 +27,7 @@ from evenhand.bounds.solver import NotPositiveDefinite, Solver, penalty, verifie
 WORTH, PATIENCE = 0.005, 20  # less of a gain than this share in so many steps (or a tenth): the pace is halved
 SLOWEST, SLOWER, SHORTEST = 1 / 40, 1 / 200, 60  # of the first pace; steps for which another round is worth it
 BARRIER, STRONG_BARRIER = 0.2, 1.0  # a strong one is slower and hardly ever stuck
+TOLD = 20  # steps between two lines of progress, which may end it
 FINER, LOOK = 80, 20  # steps during which the cells are cut finer, every so many of them
 JUDGED, FAR_WORSE = 100, 1.2  # steps after which all cells are looked at again; then the best so far are taken up
 MOST_CELLS = 12  # of a person, on average, that are still cut
@@ -66,7 +67,12 @@ def tune(
 
 
 def uniform_bound(
-    problem: Problem, eps: float, lam: float | None = None, start: Multipliers | None = None, steps: int = 500
+    problem: Problem,
+    eps: float,
+    lam: float | None = None,
+    start: Multipliers | None = None,
+    steps: int = 500,
+    progress: Callable[[str], None] | None = None,
 ) -> Tuned:
     """min of lam*eps + b with r_lam(x) <= b for *every* x in Dom, at a given lam or over all lam.
 
@@ -86,7 +92,10 @@ def uniform_bound(
     if lam is not None:
         first = _with_lam(problem, first, lam)
     fixed = lam is not None
-    m = descend(problem, objective, first, steps, 0.5, fixed, barrier_weight=STRONG_BARRIER, slowest=SLOWER).multipliers
+    found = descend(
+        problem, objective, first, steps, 0.5, fixed, progress, barrier_weight=STRONG_BARRIER, slowest=SLOWER
+    )
+    m = found.multipliers
     for _ in range(20):
         s = curvature(problem, m)
         try:
@@ -137,8 +146,11 @@ def descend(
         if value.item() < best:
             first = value.item() if best == math.inf else first
             best, best_log = value.item(), log.map(lambda t: t.detach().clone())
-        if progress is not None and step % 20 == 0:
-            progress(f"tuning step {step}/{steps}: {value.item():.4g}")
+        try:
+            if progress is not None and step % TOLD == 0:
+                progress(f"tuning step {step}/{steps}: {value.item():.4g}")
+        except KeyboardInterrupt:
+            break  # the best so far are sound
         if idle >= patience:
             pace, idle = pace / 2, 0
             _set(log, best_log)

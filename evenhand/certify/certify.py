@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from evenhand.audit import check_inside, parts_of, shape_of, statement_of, take
 from evenhand.bounds.bound import Bound, Bounding
 from evenhand.bounds.forests import bound_forest
-from evenhand.bounds.layers import CannotCertify, Layer, affine_layers, forward
+from evenhand.bounds.layers import CannotCertify, Layer, affine_layers, forward, refuse_unreadable
 from evenhand.bounds.network import bound_network
 from evenhand.bounds.problem import Problem
 from evenhand.bounds.quadratic_dual import Multipliers
@@ -38,6 +37,7 @@ from evenhand.certify.statement import (
     Statement,
     check_order,
     pool_distances,
+    rounding_of,
     say,
     searched,
 )
@@ -68,6 +68,7 @@ class _Effort(NamedTuple):
     tune_steps: int
     rounds: int
     start: Multipliers | None
+    limit: TimeLimit
 
 
 def certify(
@@ -135,7 +136,7 @@ def certify(
     if isinstance(x_held_out, Variations):
         for other in known:
             other.refuse(x_held_out)
-        judged = Judged.of(getattr(model, "pipeline_", model), device)  # a TextClassifier is features and a network
+        judged = Judged.of(model, device)
         return certify_variations(
             judged, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max, threshold,
             distinct_people,
@@ -152,8 +153,8 @@ def certify(
         known = []
         _refuse_outside(model, x_held_out, bounds)
     alpha = 1 - confidence
-    effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start)
     limit = TimeLimit(seconds)
+    effort = _Effort(n, alpha / 2, tune_rows, tune_steps, rounds, start, limit)
     half = limit.half(progress)
     prepared = _prepare(model, x_tune, fair_metric, eps, bounds, output_distance, effort, half, device)
     statement = Statement(prepared, eps, interval, threshold, per_person, progress)
@@ -204,7 +205,7 @@ def certify_individuals(
     eps, _ = statement_of(eps, 0.5)
     x = plain_table(x, "x")
     tuning = x if x_tune is None else plain_table(x_tune, "x_tune")
-    effort = _Effort(NOMINAL_ROWS, 0.025, tune_rows, tune_steps, rounds, start)
+    effort = _Effort(NOMINAL_ROWS, 0.025, tune_rows, tune_steps, rounds, start, TimeLimit(None))
     prepared = _prepare(model, tuning, fair_metric, eps, bounds, output_distance, effort, progress, device)
     judged, problem, read, attack, bound, _, lams = prepared
     rows = judged.encode(x)
@@ -216,7 +217,7 @@ def certify_individuals(
     at = torch.arange(len(rows))
     best_y, best_x = similar.d_y[at, best].numpy(), similar.d_x[at, best].numpy()
     witness = similar.points[at, best].numpy()
-    check_order(0.0, 0.0, best_y, upper)
+    check_order(0.0, 0.0, best_y, upper, rounding_of(attack, rows))
     return Individuals(best_y, np.maximum(upper, best_y), witness, best_x, eps, read.name, judged.decode(witness, x))
 
 
@@ -232,11 +233,12 @@ def _prepare(
     device: str | torch.device,
 ) -> Prepared:
     judged = Judged.of(model, device, shape_of(x_tune))
-    if judged.ensemble is not None or hasattr(model, "evenhand_bound"):
-        return _prepare_own(model, judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
-    _refuse_unread_trees(model)
+    last = judged.behind.estimator
+    if judged.ensemble is not None or hasattr(last, "evenhand_bound"):
+        return _prepare_own(last, judged, x_tune, fair_metric, eps, bounds, output_distance, effort)
+    _refuse_unread_trees(last)
     metric, distance = judged.metric(fair_metric), judged.distance(output_distance)
-    layers = _layers(model, judged.shape, metric.d)
+    layers = _layers(Judged.of(model, shape=judged.shape), metric.d)
     box = Box.of(bounds if bounds is not None else judged.bounds, layers[0].weight.shape[1])
     read = readout(distance, layers)
     problem = Problem(read.layers, metric, box)
@@ -253,7 +255,7 @@ def _prepare(
         lams = [0.7 * lam, 1.4 * lam, lam]
     squares = _pooled(problem.gain(x[:, None], points, 0.0).numpy(), d_x)  # what the bound speaks of
     tell = (lambda text: say(progress, text)) if progress else None
-    start = effort.start if effort.start is not None else _trained_multipliers(model)
+    start = effort.start if effort.start is not None else _trained_multipliers(last)
     bound = bound_network(
         problem,
         layers,
@@ -268,16 +270,20 @@ def _prepare(
         lam_at_least=squares.minimise(eps).lam if eps > 0 else None,
         reached=lambda lam: torch.from_numpy(squares.gains(lam)),
         progress=tell,
+        over=effort.limit.half_over,
     )
     return Prepared(judged, problem, read, attack, bound, x, lams)
 
 
-def _layers(model: Any, shape: tuple[int, ...], d: int) -> list[Layer]:
-    """The layers as plain numbers, on the CPU wherever the model runs."""
-    module = Judged.of(model, shape=shape).module
-    if module is not None and shape:
+def _layers(judged: Judged, d: int) -> list[Layer]:
+    """The layers as plain numbers, of the model on the CPU wherever it is asked."""
+    module = judged.module
+    if module is None:
+        return affine_layers(judged.behind.estimator, d)  # which says why there are none
+    refuse_unreadable(module)
+    if judged.shape:
         return [layer.detached() for layer in traced_layers(module, d)]
-    return affine_layers(module if module is not None else model, d)
+    return affine_layers(module, d)
 
 
 def _pooled(d_y: NDArray[Any], d_x: NDArray[Any]) -> Pool:
@@ -314,18 +320,18 @@ def _prepare_own(
         bound: Bound = model.evenhand_bound(geometry, x[: effort.tune_rows], eps, scale)
     else:
         assert ensemble is not None
-        few = x[: effort.tune_rows]
-        bound = (
-            bound_forest(ensemble, geometry, few, eps) if votes else bound_trees(ensemble, geometry, few, eps, scale)
-        )
+        few, left = x[: effort.tune_rows], effort.limit.left()
+        if votes:
+            bound = bound_forest(ensemble, geometry, few, eps, left)
+        else:
+            bound = bound_trees(ensemble, geometry, few, eps, scale, seconds=left)
         suggest = suggestions(ensemble, geometry, scale)
     attack = Attack(judged.outputs_for(distance), geometry, distance, False, x[:256], by_structure=suggest)
     return Prepared(judged, geometry, read, attack, bound, x, [bound.lam])
 
 
-def _refuse_unread_trees(model: Any) -> None:
+def _refuse_unread_trees(last: Any) -> None:
     """Trees that cannot be read are refused with the reason, which an audit does without."""
-    last = model[-1] if isinstance(model, Pipeline) else model
     try:
         read_ensemble(last)
     except CannotRead as reason:
@@ -334,9 +340,9 @@ def _refuse_unread_trees(model: Any) -> None:
         ) from reason
 
 
-def _trained_multipliers(model: Any) -> Multipliers | None:
+def _trained_multipliers(last: Any) -> Multipliers | None:
     """What certified training left behind; it has not seen the held-out people either."""
-    found = getattr(model[-1] if isinstance(model, Pipeline) else model, "multipliers_", None)
+    found = getattr(last, "multipliers_", None)
     return found if isinstance(found, Multipliers) else None
 
 

@@ -47,6 +47,7 @@ def certify_variations(
     vouches that they are of different people.
     """
     began = time.perf_counter()
+    judged = judged.looked_at(judged.encode(held_out.flat())[:256], output_distance)
     by_probabilities = output_distance is None and d_y_max is None and judged.is_classifier
     distance = judged.distance(total_variation if by_probabilities else output_distance)
     d_y_max = min(distance.largest, np.inf if d_y_max is None else d_y_max)
@@ -66,7 +67,7 @@ def certify_variations(
         order, count = shuffled(len(held_out), seed_of(held_out.values)), max(1, len(held_out) // 5)
         chosen = np.sort(order[count:])
         tuning, held_out, rows = _people(held_out, order[:count]), _people(held_out, chosen), rows[chosen]
-    h_tuning, tune_y, tune_x, tune_least, _ = _distances(judged, tuning, fair_metric, distance)
+    h_tuning, tune_y, tune_x, tune_least, x_tuning = _distances(judged, tuning, fair_metric, distance)
     h, d_y, d_x, d_x_least, x = _distances(judged, held_out, fair_metric, distance)
     if float(d_y.max(initial=0)) > d_y_max * (1 + 1e-12):
         raise ValueError(f"a held-out output distance is {d_y.max():g}, above d_y_max = {d_y_max:g}")
@@ -85,7 +86,8 @@ def certify_variations(
     def lower(alpha: float) -> float:
         return min(move.lower(moved_y, moved_x, eps, alpha, interval), upper(alpha))
 
-    headline = Headline(distance, h_tuning[:, 0], judged.threshold(h.shape[2], threshold))
+    decides = judged.decides(x_tuning, h_tuning[:, 0], threshold)
+    headline = Headline(distance, h_tuning[:, 0], judged.threshold(h.shape[2], threshold), decides)
     headline.add(x, h, torch.from_numpy(d_x <= eps), torch.from_numpy(d_x_least <= eps))
     r_low, r_high, for_r = pool.minimise(eps).value, widest.minimise(eps).value, (1 - STRANGERS_PART) * each
     known = headline.strangers.known

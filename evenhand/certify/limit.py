@@ -16,6 +16,13 @@ class TimeLimit:
             raise ValueError(f"seconds must be above 0, not {seconds}; leave it out for no limit")
         self.seconds, self.began = seconds, time.perf_counter()
 
+    def left(self) -> float | None:
+        """Seconds until it is over; None without a limit."""
+        return None if self.seconds is None else max(0.0, self.began + self.seconds - time.perf_counter())
+
+    def half_over(self) -> bool:
+        return self.seconds is not None and time.perf_counter() > self.began + 0.5 * self.seconds
+
     def half(self, progress: Progress) -> Progress:
         """Progress that ends what it is told of when half of the time is over."""
         return self._limited(progress, 0.5)

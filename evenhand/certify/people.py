@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.audit import take
+from evenhand.copies import first_of_each
 from evenhand.dual.order import row_keys, seed_of, shuffled
 from evenhand.variations import Variations
 
@@ -28,7 +29,7 @@ class Known:
         value."""
         if self.other is None:
             return
-        held_out = _originals(held_out)
+        held_out = _in_order_of(self.other, _originals(held_out))
         if _labelled(held_out) and _labelled(self.other):
             shared = int(held_out.index.isin(self.other.index).sum())
             how = "index labels"
@@ -41,6 +42,12 @@ class Known:
             cure = "draw them apart; if they are different people who look alike, say distinct_people=True"
         if shared:
             raise ValueError(f"{shared} of {len(held_out)} held-out rows are also in {self.name} (equal {how}); {cure}")
+
+
+def _in_order_of(other: Any, x: Any) -> Any:
+    """Frames of the same columns in the same order: values are compared as they stand."""
+    frames = isinstance(other, pd.DataFrame) and isinstance(x, pd.DataFrame)
+    return x[other.columns] if frames and other.columns.is_unique and set(other.columns) == set(x.columns) else x
 
 
 def refuse_overlap(held_out: Any, other: Any, name: str) -> None:
@@ -61,11 +68,7 @@ def distinct(versions: Variations) -> NDArray[np.intp]:
     first = versions.original
     if not _of_texts(versions):
         return np.arange(len(versions), dtype=np.intp)
-    rows = first.reshape(len(first), -1)
-    seen: dict[tuple[Any, ...], int] = {}
-    for i, row in enumerate(rows.tolist()):
-        seen.setdefault(tuple(" ".join(cell.split()) if isinstance(cell, str) else str(cell) for cell in row), i)
-    return np.array(list(seen.values()), dtype=np.intp)
+    return first_of_each(first.reshape(len(first), -1).tolist())
 
 
 def without_copies(versions: Variations) -> Variations:

@@ -38,6 +38,7 @@ LOOSE = 1.5  # times what was found: some bounds are loose then
 STEP_UP, MOST_STEPS, FURTHER = 1.2, 20, 1.1
 AGAIN = 1  # times everybody: who is looked at again at larger lam, which takes long for large networks
 FEW_LOSE = 0.1  # of lam*eps: bounds nearer than this to what was found gain nothing
+ROUNDING = 1e-12  # of an output: what the order of its sums may change
 MOVES_FROM = 128  # tuning people on whom the move of the lower bound is chosen
 Progress = bool | Callable[[str], None]
 
@@ -70,7 +71,9 @@ class Statement:
         judged, _, _, attack, bound, tuning, lams = prepared
         with torch.no_grad():
             h = attack.outputs(tuning)
-        self.headline = Headline(described(attack.output_distance), h, judged.threshold(h.shape[1], threshold))
+        at, decides = judged.threshold(h.shape[1], threshold), judged.decides(tuning, h, threshold)
+        self.headline = Headline(described(attack.output_distance), h, at, decides)
+        self.rounding = rounding_of(attack, tuning)
         say(progress, f"the bound is tuned: lam = {bound.lam:.4g}, range {bound.largest:.4g}")
         self.move = choose_move(*_tuning_moves(attack, tuning[:MOVES_FROM], eps, lams), eps)
         self.per_person = per_person
@@ -96,7 +99,8 @@ class Statement:
         similar, d_y, d_x = with_witness(attack, rows, points, d_y, d_x, found, eps)
         rbar = found.upper.numpy()
         low, high = similar.d_y.max(1).values.numpy(), read.up_each(lam * eps + rbar)
-        check_order(0.0, 0.0, low, high)
+        check_order(0.0, 0.0, low, high, self.rounding)
+        low = np.minimum(low, high)
         self.headline.add_bounded(rows, similar.h, *bound.score_range(rows, eps))
         self.above.add(rbar)
         self.capped.add(np.minimum(rbar, self.cap))
@@ -126,7 +130,7 @@ class Statement:
         (_, _, read, attack, bound, _, lams), eps = self.prepared, self.eps
         low = self.pool.minimise(eps).value
         high = read.up(min(bound.lam * eps + self.above.mean, bound.everywhere))
-        check_order(low, high)
+        check_order(low, high, rounding=self.rounding)
         if isinstance(self.pool, Pool) and isinstance(bound, Priced) and read.g is None:  # squares are what d_Y is
             uppers = Uppers(bound.lam, torch.cat(self.rbar))
             with contextlib.suppress(KeyboardInterrupt):
@@ -135,8 +139,8 @@ class Statement:
                     draw_together(bound, attack, x, uppers, self.pool, eps, told)
                 high = min(high, read.up(self._at_another_lam(bound, self.pool, lams[-1])))
             low, high = self.pool.minimise(eps).value, min(high, read.up(uppers.least(eps)))
-            check_order(low, high)
-        return low, high
+            check_order(low, high, rounding=self.rounding)
+        return min(low, high), high
 
     def _at_another_lam(self, bound: Priced, pool: Pool, tuned: float) -> float:
         """lam*eps + mean bound at another lam, which suits these people better than the tuning people's. It is about
@@ -267,8 +271,14 @@ def most_d_x(problem: Geometry) -> float:
     return float(torch.linalg.eigvalsh(problem.sigma)[-1].clamp(min=0) * span.square().sum())
 
 
-def check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: Any = 0.0) -> None:
-    slack = 1e-9 * max(abs(r_high), float(np.max(each_high, initial=0.0)))
+def rounding_of(attack: Attack, x: Tensor) -> float:
+    """The d_Y of outputs, those of x (n, d), and the same outputs but for rounding: all that lies below is 0."""
+    h = attack.h(x)
+    return float(attack.output_distance(h, h * (1 + ROUNDING)).max()) if len(h) else 0.0
+
+
+def check_order(r_low: float, r_high: float, each_low: Any = 0.0, each_high: Any = 0.0, rounding: float = 0.0) -> None:
+    slack = 1e-9 * max(abs(r_high), float(np.max(each_high, initial=0.0))) + rounding
     ordered = r_low <= r_high * (1 + 1e-7) + slack and bool(np.all(each_low <= each_high * (1 + 1e-7) + slack))
     if not ordered:  # a NaN is not ordered either
         raise RuntimeError(

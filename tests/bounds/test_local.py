@@ -9,9 +9,19 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from bounds.nets import other_points, random_layers, random_points, with_activations
 from evenhand.bounds import local, partition
-from evenhand.bounds.local import LARGEST_WORK, LEAST_WORK, WORK, WORK_BY_SIGNS, Local, affordable, can_be_cut, cut
+from evenhand.bounds.local import (
+    LARGEST_WORK,
+    LEAST_WORK,
+    WORK,
+    WORK_BY_SIGNS,
+    Local,
+    affordable,
+    can_be_cut,
+    cut,
+    shells_lam,
+)
 from evenhand.bounds.problem import Problem
-from evenhand.bounds.shells import kept_numbers, shell_values
+from evenhand.bounds.shells import Shells, kept_numbers, shell_values
 from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 
@@ -285,3 +295,18 @@ def test_pieces_are_fewer_where_the_hope_is_vain():
     all_work, little = (cut(problem, x, 1e-3, lam, work=300, hoped=hoped) for hoped in (np.inf, 1e-9))
     assert len(little.pieces) < 0.7 * len(all_work.pieces)
     assert (little.upper(x, lam)[0] >= tried(problem, x, lam) - 1e-9).all()
+
+
+def test_the_lam_of_shells_is_the_best_of_those_that_there_is_time_for():
+    problem = column_problem()
+    x = random_points(problem, 20, 0)
+
+    def objective(lam):
+        return lam * 0.01 + float(Shells(problem, x).values([lam]).amax(2).clamp(min=0).mean())
+
+    lams = [0.1 * 1.5**k for k in range(20)]
+    best = shells_lam(problem, x, 0.01, 0.1)
+    assert objective(best) == min(map(objective, lams))
+    asked = []
+    few = shells_lam(problem, x, 0.01, 0.1, lambda: asked.append(0) or len(asked) == 5)
+    assert objective(few) == min(map(objective, lams[::4]))

@@ -129,6 +129,23 @@ def test_everybody_is_given_less_where_everybody_would_take_all():
     assert chooser.most == 400
 
 
+def test_where_there_is_no_time_the_first_lam_is_taken():
+    chooser, hard = a_chooser(), Hard()
+    chooser.over = lambda: True
+    assert not chooser._upwards(hard, 1.0, (1.05, 1.12, 1.25, 1.4), 1.0)
+    assert len(hard.asked) == 1
+
+
+@pytest.mark.parametrize("sizes", [(4, 8, 1), (4, 8, 2), (4, 6, 6, 2)])
+def test_a_bound_that_was_chosen_in_no_time_holds(sizes):
+    problem = random_problem(sizes, k=1, seed=0)
+    x = random_points(problem, 12, 50)
+    bound = bound_network(problem, problem.layers, x, EPS, n=100, alpha=0.025, steps=20, rounds=3, over=lambda: True)
+    points = other_points(problem, x, 300, 2)
+    assert (problem.gain(x[:, None], points, bound.lam).amax(1) <= bound.upper(x).upper + 1e-12).all()
+    assert problem.gain(x[:, None], points, bound.lam).max() <= bound.largest + 1e-12
+
+
 def test_lam_rises_until_the_objective_does():
     chooser, hard = a_chooser(), Hard()
     assert chooser._upwards(hard, 1.0, (1.05, 1.12, 1.25, 1.4), 1.0)

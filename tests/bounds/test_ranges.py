@@ -29,3 +29,12 @@ def test_large_duals_are_given_fewer_steps():
     assert steps[:3] == [400, 400, 200]
     assert steps == sorted(steps, reverse=True)
     assert steps[-1] == FEWEST_STEPS
+
+
+def test_without_time_the_range_of_the_outputs_is_left():
+    problem = random_problem((5, 12, 2), k=1, seed=3, discrete=False)
+    ranges, whole = Ranges(problem, EPS, 8, lambda: True), Ranges(problem, EPS, 8)
+    assert ranges.for_all is None
+    assert ranges.joint == ranges.ceiling == whole.ceiling
+    for lam in (0.1, 1.0, 10.0):
+        assert whole.largest(lam) <= ranges.largest(lam)

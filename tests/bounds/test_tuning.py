@@ -6,6 +6,7 @@ import torch
 from bounds.nets import random_points, random_problem
 from evenhand.bounds.branch import bracket
 from evenhand.bounds.factors import factor_of_s
+from evenhand.bounds.pace import ending
 from evenhand.bounds.quadratic_dual import curvature, make_rows, start_multipliers
 from evenhand.bounds.solver import Solver, penalty
 from evenhand.bounds.tuning import descend, differentiable_value, tune, uniform_bound, unpinned
@@ -70,6 +71,22 @@ def test_a_descent_that_gains_nothing_ends_before_its_steps_do():
     seen = []
     tune(problem, random_points(problem, 10, 0), 0.05, steps=5000, progress=seen.append)
     assert 3 < len(seen) < 100  # a line every 20 steps
+
+
+def test_a_descent_that_is_ended_keeps_the_best_so_far():
+    problem = random_problem((4, 6, 2), seed=2)
+    told = []
+
+    def tell(text):
+        told.append(text)
+        if len(told) == 3:
+            raise KeyboardInterrupt
+
+    short, whole = (tune(problem, random_points(problem, 10, 0), 0.05, 5000, progress=say) for say in (tell, None))
+    assert whole.value < short.value < tune(problem, random_points(problem, 10, 0), 0.05, 1).value
+    everybody = unpinned(problem)
+    ended = uniform_bound(everybody, 0.05, progress=ending(lambda: True))
+    assert uniform_bound(everybody, 0.05).value < ended.value < float("inf")
 
 
 def test_a_descent_that_is_stuck_goes_back_to_the_best_multipliers():

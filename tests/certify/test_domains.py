@@ -80,3 +80,36 @@ def test_where_nothing_costs_anything_everybody_is_similar():
     truth = float(torch.maximum((everywhere.max() - own) ** 2, (own - everywhere.min()) ** 2).mean())
     assert 0.98 * truth <= found.r_low <= 1.001 * truth
     assert 0.999 * truth <= found.r_high <= 1.1 * truth
+
+
+def along(domain, x):
+    """Everybody (n, d) at many places along the one free direction: (n, m, d)."""
+    free = domain.free
+    z = torch.linspace(float(domain.free_low), float(domain.free_high), 2001, dtype=torch.float64)
+    return x[:, None] + (z[None, :, None] - (x @ free)[:, None]) * free[:, 0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_free_in_a_freed_domain_is_found_at_eps_0(seed):
+    """Moves along the free direction cost nothing, and every other move something: brute force along it is R(0)."""
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    x = torch.from_numpy(rng.uniform(size=(30, 3)))
+    binary = [2] if seed % 2 else []
+    x[:, binary] = x[:, binary].round()
+    metric = FairMetric([[1.0], [1.0], [0.5]])
+    domain = Box(0.0, 1.0, d=3, binary=binary).freed(metric.directions, x)
+    model = nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 2)).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+        there = along(domain, x)
+        assert domain.contains(there.flatten(0, 1)).all()
+        d_y = (centred(model(there)) - centred(model(x))[:, None]).square().mean(-1).amax(1)
+    assert audit(model, x, metric, 0.0, domain).r_low >= 0.98 * d_y.mean()
+    other = torch.from_numpy(rng.uniform(size=(20, 3)))
+    other[:, binary] = other[:, binary].round()
+    other = domain.round(other)
+    found = certify(model, x, metric, 0.0, domain, x_tune=other, **QUICK)
+    assert 0.98 * d_y.mean() <= found.r_low <= found.r_high
+    assert d_y.mean() <= found.r_high

@@ -26,6 +26,13 @@ def test_values_decide_otherwise():
         refuse_overlap(default, default.iloc[[1]].reset_index(drop=True), "x_train")
 
 
+def test_columns_in_another_order_hide_nobody():
+    people = pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 4.0]})
+    with pytest.raises(ValueError, match="2 of 2 held-out rows are also in x_train"):
+        refuse_overlap(people[["b", "a"]], people, "x_train")
+    refuse_overlap(people.rename(columns={"a": "b", "b": "a"}), people, "x_train")
+
+
 def test_a_fifth_tunes_and_the_others_are_held_out():
     x = np.random.default_rng(0).normal(size=(53, 2))
     tuning, held_out, rows = separate(None, x)

@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel
 
 from certify.models import BOX, EPS, METRIC, NET_BOX, NET_METRIC, QUICK, linear_model, net, net_people, people
+from evenhand.audit import audit
 from evenhand.bounds.layers import CannotCertify
 from evenhand.certify.certify import certify, certify_individuals
 from evenhand.variations import Variations
@@ -70,3 +73,32 @@ def test_statements_that_make_no_sense_are_refused():
     for change, says in (({"eps": "0.01"}, "eps must be a number"), ({"device": "nowhere"}, "cannot be used here")):
         with pytest.raises(ValueError, match=says):
             certify_individuals(linear_model(), people(20), METRIC, bounds=BOX, **{"eps": EPS, **change})
+
+
+def test_a_network_whose_layers_do_not_say_what_it_computes_is_refused_with_the_reason():
+    x, given = net_people(60), (NET_METRIC, EPS, NET_BOX)
+    hooked, replaced = net(), net()
+    handle = hooked[0].register_forward_hook(lambda module, rows, out: 3 * out)
+    replaced.forward = lambda x: x[:, :2]
+    for model, says in ((hooked, "its part '0' has forward hooks; take it away"), (replaced, "given another forward")):
+        with pytest.raises(CannotCertify, match=says):
+            certify(model, x, *given)
+        assert audit(model, x, *given).r_low > 0
+    handle.remove()
+    assert certify(hooked, x, *given, **QUICK).r_high > 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:torch.quantize_per_tensor:UserWarning")
+def test_networks_that_cannot_be_read_any_more_are_refused_with_the_cure():
+    x, given = net_people(60), (NET_METRIC, EPS, NET_BOX)
+    with pytest.raises(CannotCertify, match="certify the module that was scripted"):
+        certify(torch.jit.script(net()), x, *given)
+    with pytest.raises(CannotCertify, match="before it was quantised"):
+        certify(torch.ao.quantization.quantize_dynamic(net(), {nn.Linear}), x, *given)
+
+
+@pytest.mark.parametrize("wrap", [nn.DataParallel, AveragedModel, lambda m: torch.compile(m, backend="eager")])
+def test_what_wraps_a_network_is_no_part_of_it(wrap):
+    x, given = net_people(60), (NET_METRIC, EPS, NET_BOX)
+    found, plain = (certify(model, x, *given, **QUICK) for model in (wrap(net()), net()))
+    assert (found.r_low, found.r_high) == (plain.r_low, plain.r_high)

@@ -3,6 +3,7 @@
 import copy
 import itertools
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from evenhand.bounds.layers import affine_layers
 from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.certify.certify import _check_folding, _trained_multipliers, certify, certify_individuals
 from evenhand.certify.statement import AGAIN, STEP_UP, Statement, check_order, most_d_x
+from evenhand.decisions import behind
 from evenhand.domain import Box
 from evenhand.dual.confidence import betting_upper
 from evenhand.dual.pool import Pool
@@ -116,6 +118,36 @@ def test_bounds_out_of_order_are_never_stated():
             check_order(r_low, r_high, np.array(each_low), np.array(each_high))
 
 
+def test_what_is_nothing_but_rounding_is_no_lower_bound():
+    check_order(1e-30, 0.0, np.array([1e-30]), np.array([0.0]), rounding=1e-28)
+    with pytest.raises(RuntimeError, match="please report"):
+        check_order(1e-26, 0.0, rounding=1e-28)
+
+
+def test_what_rounding_found_is_not_stated():
+    pool = Pool()
+    pool.add(np.full((5, 1), 1e-30), np.zeros((5, 1)))
+    nothing = SimpleNamespace(lam=1.0, everywhere=0.0)
+    statement = Statement.__new__(Statement)
+    statement.prepared = (None, None, SimpleNamespace(up=float), None, nothing, None, [1.0])
+    statement.pool, statement.eps, statement.rounding, statement.above = pool, 0.0, 1e-28, SimpleNamespace(mean=0.0)
+    assert statement.bracket() == (0.0, 0.0)
+    statement.rounding = 0.0
+    with pytest.raises(RuntimeError, match="please report"):
+        statement.bracket()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_nothing_is_free_r_of_0_is_0(seed):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 3)).double()
+    metric = FairMetric(sigma=torch.diag(torch.tensor([0.2, 1.0, 4.0])).double())
+    x = torch.rand(60, 3, dtype=torch.float64)
+    found = certify(model, x[:30], metric, 0.0, (0.0, 1.0), x_tune=x[30:], **FEW)
+    assert found.r_low == found.r_high == 0
+    assert certify_individuals(model, x[:30], metric, 0.0, (0.0, 1.0), **FEW).lower.max() == 0
+
+
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e7])
 def test_folded_layers_are_those_of_the_model_whatever_its_size(scale):
     torch.manual_seed(0)
@@ -145,7 +177,8 @@ def test_multipliers_are_those_of_the_last_step():
             return X
 
     first, middle, last = (Multipliers.__new__(Multipliers) for _ in range(3))
-    assert _trained_multipliers(make_pipeline(Fitted(first), Fitted(middle), Fitted(last))) is last
+    whole = make_pipeline(Fitted(first), Fitted(middle), Fitted(last))
+    assert _trained_multipliers(behind(whole).estimator) is last
     assert _trained_multipliers(Fitted(first)) is first
     assert _trained_multipliers(Fitted("other")) is None
     assert _trained_multipliers(nn.Linear(1, 1)) is None

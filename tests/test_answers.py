@@ -1,0 +1,108 @@
+"""Anything gives outputs: logits, logarithms of probabilities, or numbers."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import RidgeClassifier
+from torch import nn
+
+from evenhand.judged import Judged
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_decision_functions_are_logits(classes):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = (x[:, 0] > 0).astype(int) + (classes == 3) * (x[:, 1] > 0.5)
+    model = RidgeClassifier().fit(x, y)
+    h = Judged.of(model).outputs(torch.from_numpy(x)).numpy()
+    assert h.shape == (60, classes)
+    expected = model.decision_function(x)
+    np.testing.assert_allclose(h[:, 1] - h[:, 0] if classes == 2 else h, expected)
+    assert (Judged.of(model).predictions(torch.from_numpy(x)) == model.predict(x)).all()
+
+
+def test_functions_are_asked_in_float64_unless_their_network_has_fewer_digits():
+    x = torch.tensor([[1e9 + 1.0], [1e9 + 2.0]], dtype=torch.float64)
+    assert Judged.of(lambda rows: np.asarray(rows) - 1e9).outputs(x)[:, 0].tolist() == [1.0, 2.0]
+    net = nn.Linear(1, 2)
+    torch.testing.assert_close(Judged.of(lambda rows: net(rows)).outputs(x), net(x.float()).double())
+
+
+def test_labels_are_no_outputs():
+    with pytest.raises(TypeError, match=r"must give numbers, one or more a row; got ndarray that are none") as caught:
+        Judged.of(lambda rows: np.array(["divorced"] * len(rows))).outputs(torch.zeros(2, 1, dtype=torch.float64))
+    assert "divorced" not in str(caught.value)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_outputs_of_trees_are_the_logits_of_their_probabilities(classes):
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 3))
+    y = np.digitize(x[:, 0] + rng.normal(size=120), [-0.5, 0.5] if classes == 3 else [0.0])
+    model = GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=0).fit(x, y)
+    judged = Judged.of(model)
+    assert judged.ensemble is not None
+    h = judged.outputs(torch.from_numpy(x))
+    assert h.shape == (120, classes)
+    np.testing.assert_allclose(torch.softmax(h, 1), model.predict_proba(x), atol=1e-7)
+    if classes == 2:
+        torch.testing.assert_close(h.sum(1), torch.zeros(120, dtype=torch.float64))  # centred
+
+
+def test_a_function_gives_more_than_probabilities_unless_it_says_so():
+    judged = Judged.of(lambda x: x[:, :1])
+    assert not judged.only_probabilities
+    assert not judged.is_classifier
+
+
+def test_margins_of_two_classes_become_two_logits():
+    from sklearn.svm import SVC
+
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = SVC().fit(x, x[:, 0] * x[:, 1] > 0)
+    margin = torch.from_numpy(model.decision_function(x))
+    torch.testing.assert_close(Judged.of(model).outputs(torch.from_numpy(x)), torch.stack([-margin, margin], 1) / 2)
+
+
+class Returns(nn.Module):
+    """A network that returns its logits in some wrapping."""
+
+    def __init__(self, wrap):
+        super().__init__()
+        self.linear, self.wrap = nn.Linear(3, 2), wrap
+
+    def forward(self, x):
+        return self.wrap(self.linear(x))
+
+
+class Output:
+    """As models of transformers return it."""
+
+    def __init__(self, logits):
+        self.logits = logits
+
+
+@pytest.mark.parametrize("wrap", [lambda h: {"logits": h}, Output])
+def test_the_logits_are_taken_from_what_holds_them(wrap):
+    model, x = Returns(wrap), torch.rand(7, 3).double()
+    judged = Judged.of(model)
+    torch.testing.assert_close(judged.outputs(x), model.double().linear(x).detach())
+    assert judged.has_slopes(x)
+    by_function = Judged.of(lambda x: wrap(model.linear(x)))
+    torch.testing.assert_close(by_function.outputs(x), judged.outputs(x))
+
+
+@pytest.mark.parametrize(
+    ("wrap", "error", "says"),
+    [
+        (lambda h: (h, h), TypeError, "must return a tensor, .*; got a tuple"),
+        (lambda h: {"scores": h}, TypeError, "got a dict"),
+        (lambda h: h.sum(), ValueError, r"gave \(\) for 7 rows"),
+        (lambda h: h[:3], ValueError, r"gave \(3, 2\) for 7 rows"),
+    ],
+)
+def test_what_is_no_output_of_each_person_is_refused(wrap, error, says):
+    with pytest.raises(error, match=says):
+        Judged.of(Returns(wrap)).outputs(torch.rand(7, 3).double())
