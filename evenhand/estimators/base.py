@@ -19,9 +19,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from evenhand.devices import device_of_float64
 from evenhand.domain import Box
 from evenhand.estimators.checks import check_parameters
-from evenhand.estimators.inputs import checked_weight, device_of_float64, learn_metric, tensor_of
+from evenhand.estimators.inputs import checked_weight, learn_metric, tensor_of
 from evenhand.estimators.source import Source, Streamed, class_targets, from_arrays, number_targets
 from evenhand.estimators.targets import Targets, float64_outputs
 from evenhand.fair_metrics.metric import FairMetric
@@ -46,8 +47,8 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         cosine. optimizer: a class of torch.optim or a partial of one, by default Adam; weight_decay goes to it.
         validation_fraction: so many rows are held out, the best weights on them kept, and after ``patience``
         evaluations without improvement training ends. warm_start: fit goes on from the weights and the lam of the fit
-        before. callbacks: called with (step, steps, numbers) at every evaluation. device: where to train. progress:
-        print.
+        before; the metric and the domain are those of the present one. callbacks: called with (step, steps, numbers) at
+        every evaluation. device: where to train. progress: print.
     """
 
     hidden: tuple[int, ...] = (100,)
@@ -88,11 +89,11 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         """The only fit: learn the metric, draw the domain, start the network, train it."""
         self._learn_more(source)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        going_on = self.warm_start or steps is not None
-        before = getattr(self, "module_", None) if going_on else None
+        a_part = steps is not None  # of one fit, with the metric of its first part
+        before = getattr(self, "module_", None) if self.warm_start or a_part else None
         for name in ("multipliers_", "offset_"):  # of an earlier fit: they belong to other weights
             self.__dict__.pop(name, None)
-        if before is None or not hasattr(self, "fair_metric_"):
+        if before is None or not a_part or not hasattr(self, "fair_metric_"):
             self.fair_metric_ = learn_metric(self.fair_metric, source.X, source.d, source.sensitive_features)
             self.fair_metric_.to(self.device, torch.float32)
         self.bounds_ = source.box(self.bounds, self.fair_metric_)
@@ -267,10 +268,11 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
     ) -> Self:
         """A tenth of ``steps`` on these rows, from where the last call ended; the first call needs all ``classes``
         unless y holds them. The metric and the network are those of the first call, whose ``sensitive_features`` teach
-        the metric; the domain is that of each."""
+        the metric; the domain is that of all of them together."""
         check_parameters(self)
         first = not hasattr(self, "module_")
         source = from_arrays(self, X, y, sample_weight, sensitive_features, numeric=False, reset=first)
+        source.before = getattr(self, "bounds_", None)
         known = (np.unique(classes) if classes is not None else None) if first else self.classes_
         targets = class_targets(self, source, known)
         return self._fit(source, targets, steps=max(1, self.steps // 10))
@@ -308,11 +310,12 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):  # type: ignore[misc]
     @available_if(_needs_rows_only)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """A tenth of ``steps`` on these rows, from where the last call ended. The metric, the network and the scale of
-        the targets, ``targets_``, are those of the first call (or of the fit before), so let its rows be like those to
-        come; a model that was loaded from a file takes the scale anew. The domain is that of each call."""
+        the targets, ``targets_``, are those of the first call (or of the fit before, or of the file), so let its rows
+        be like those to come. The domain is that of all calls together."""
         check_parameters(self)
         first = not hasattr(self, "module_")
         source = from_arrays(self, X, y, sample_weight, sensitive_features, numeric=True, reset=first)
+        source.before = getattr(self, "bounds_", None)
         targets = number_targets(source, getattr(self, "targets_", None))
         return self._fit(source, targets, steps=max(1, self.steps // 10))
 

@@ -254,6 +254,12 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         check_parameters(self)
         X, y = checked_table(X, missing=True), plain_labels(y)
         check_labels(y, numeric)
+        several = np.asarray(y).shape
+        if len(several) == 2 and several[1] > 1:
+            raise ValueError(
+                f"y should be a 1d array, one number for each row, got an array of shape {several} instead; for "
+                "several numbers use sklearn.multioutput.MultiOutputRegressor, which trains one model for each"
+            )
         values, target = validate_data(
             self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric, ensure_min_samples=2
         )
@@ -322,7 +328,9 @@ class SenSeIBoostingClassifier(BoostingClassifier):
         one-hot column of which a unit step lies by s along the directions is split only where that gains
         1 / (1 - s)^avoid as much as elsewhere, a number only for 1 / (1 - s^2)^(avoid / 2). monotone: -1, 0
         or 1 for each column, kept by the hard splits and therefore by the soft ones. NaN goes where LightGBM sends it.
-        Classes count equally.
+        Classes count equally. sample_weight counts rows, so that its size matters: a row of weight two is about the row
+        given twice, and weights that are all a thousand times larger are a thousand times more data, beside which l2
+        weighs nothing. Weights that only say what counts more should have mean one.
     Fitted: ``ensemble_`` (a ``TreeEnsemble``), ``classes_``, ``fair_metric_``, ``bounds_``, ``n_iter_``,
         ``history_`` (before each tree: ``loss``, and ``d_y``, the worst difference over the variance of the scores).
     """
@@ -330,7 +338,8 @@ class SenSeIBoostingClassifier(BoostingClassifier):
 
 class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignore[misc]
     """Boosted trees for numbers: squared error + rho * the worst case. Parameters as for the classifier; targets are
-    standardised for training, so that rho means the same whatever their unit."""
+    standardised for training, so that rho means the same whatever their unit. One number for each row; of several,
+    ``sklearn.multioutput.MultiOutputRegressor`` trains one model for each."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X (numbers, NaN allowed; frame or array) and numeric targets."""

@@ -33,7 +33,8 @@ class BuDROClassifier(BoostingClassifier):
 
     eps: the adversary's budget, the mean d_X by which labels may be moved. neighbours: to how many of the most similar
     rows each label may go; support: among so many rows, drawn at random (the paper solves over all pairs of rows).
-    Classes count equally. Needs the extra ``trees`` to fit, not to predict.
+    Classes count equally. sample_weight counts rows: its size matters beside l2, so let weights have mean one. Needs
+    the extra ``trees`` to fit, not to predict.
     """
 
     fair_metric: Metric = field(default=None, kw_only=False)

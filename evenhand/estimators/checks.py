@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
+from evenhand.devices import check_device
 
 WHOLE = {"batch_size", "steps", "every", "patience", "trees", "leaves", "versions", "search_every"}
 WHOLE |= {"neighbours", "support", "samples"}
@@ -44,7 +44,7 @@ def check_parameters(estimator: Any) -> None:
             raise ValueError(f"{name} must be a function, such as {example}; got {given[name]!r}")
     if not all(callable(callback) for callback in _listed("callbacks", given.get("callbacks") or ())):
         raise ValueError(f"callbacks must be functions of (step, steps, numbers); got {given['callbacks']!r}")
-    _check_device(given.get("device", "cpu"))
+    check_device(given.get("device", "cpu"))
     weight = given.get("class_weight")
     if not (weight is None or isinstance(weight, Mapping) or (isinstance(weight, str) and weight == "balanced")):
         raise ValueError(f"class_weight must be 'balanced', None or a table of class: weight; got {weight!r}")
@@ -70,14 +70,6 @@ def _listed(name: str, values: Any) -> list[Any]:
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise ValueError(f"{name} must be a list; got {values!r}")
     return list(values)
-
-
-def _check_device(device: Any) -> None:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        reason = str(error).splitlines()[0][:200]
-        raise ValueError(f"device={device!r} cannot be used here ({reason}); 'cpu' always can") from error
 
 
 def _is_width(value: Any) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from evenhand.devices import device_of_float64
 from evenhand.estimators.base import Metric, NeuralEstimator, parameters
-from evenhand.estimators.inputs import device_of_float64
 from evenhand.estimators.source import Source
 from evenhand.objectives.batch import Objective
 from evenhand.objectives.sensei import SenSeI

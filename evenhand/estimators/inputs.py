@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
-from evenhand.domain import Box
+from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import column_names
 from evenhand.fair_metrics.metric import FairMetric
@@ -51,11 +51,6 @@ def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:
 def tensor_of(values: np.ndarray, device: str = "cpu") -> Tensor:
     """The array as a tensor, copied only where it may not be written to."""
     return torch.as_tensor(values if values.flags.writeable else values.copy()).to(device)
-
-
-def device_of_float64(device: str) -> str:
-    """Where to compute in float64 what lies on a device: there, or on the CPU if it has none."""
-    return device if torch.device(device).type == "cuda" else "cpu"
 
 
 def names_of(estimator: Any) -> list[str] | None:
@@ -128,17 +123,30 @@ def named(sensitive_features: Any) -> dict[str, np.ndarray]:
     return {f"sensitive {j}": column for j, column in enumerate(values.T)}
 
 
-def data_bounds(x: Tensor, fair_metric: FairMetric | None = None) -> Box:
+def data_bounds(x: Tensor, fair_metric: FairMetric | None = None, before: Box | None = None) -> Box:
     """The range of each column, two values for columns that hold only zeros and ones; the directions along which the
-    metric lets people move freely run over the range of their own coordinate, whatever the single columns say."""
-    low, high = x.amin(dim=0), x.amax(dim=0)
-    indicator = ((x == 0) | (x == 1)).all(dim=0)
+    metric lets people move freely run over the range of their own coordinate, whatever the single columns say.
+
+    before: the domain of earlier rows, which belong to it as these do.
+    """
+    low, high = x.amin(dim=0).cpu().double(), x.amax(dim=0).cpu().double()
+    indicator = ((x == 0) | (x == 1)).all(dim=0).cpu()
+    if before is not None:
+        columns = before.box if isinstance(before, FreeBox) else before
+        low, high, indicator = low.minimum(columns.low), high.maximum(columns.high), indicator & columns.two_valued
     box = Box(
-        torch.where(indicator, 0.0, low).cpu(),
-        torch.where(indicator, 1.0, high).cpu(),
+        torch.where(indicator, 0.0, low),
+        torch.where(indicator, 1.0, high),
         binary=indicator.nonzero()[:, 0].tolist(),
     )
-    return box if fair_metric is None else box.freed(fair_metric.directions.cpu(), x.cpu())
+    free = box if fair_metric is None else box.freed(fair_metric.directions.cpu(), x.cpu())
+    if before is None or not isinstance(free, FreeBox):
+        return free
+    if isinstance(before, FreeBox) and torch.equal(before.free, free.free):
+        z_low, z_high = before.free_low, before.free_high
+    else:  # a sensitive column was binary until now
+        z_low, z_high = -before.support(-free.free.T), before.support(free.free.T)
+    return FreeBox(box, free.free, free.free_low.minimum(z_low), free.free_high.maximum(z_high))
 
 
 def checked_bounds(bounds: Any, x: Tensor, names: list[str] | None, of_data: Callable[[], Box]) -> Box | None:

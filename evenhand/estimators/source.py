@@ -77,13 +77,14 @@ class Arrays:
     kept: np.ndarray  # which of the rows given these are: those of positive weight
     y: Tensor = field(default_factory=lambda: torch.empty(0))
     balanced: bool = False
+    before: Box | None = None  # the domain of the rows of earlier calls, where this is one of several
 
     @property
     def d(self) -> int:
         return self.x.shape[1]
 
     def box(self, given: Any, fair_metric: FairMetric) -> Box | None:
-        return checked_bounds(given, self.x, self.names, lambda: data_bounds(self.x, fair_metric))
+        return checked_bounds(given, self.x, self.names, lambda: data_bounds(self.x, fair_metric, self.before))
 
     def rows(self, validation_fraction: float, patience: int | None, generator: torch.Generator) -> Rows:
         order = canonical_order(self.x, self.y)

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenhand.estimators.targets import Targets
 from evenhand.fair_metrics.metric import is_orthonormal
 
 LONGEST_LABEL = 4096  # characters
@@ -29,6 +30,16 @@ def check_lam(given: Any) -> float:
     if not (math.isfinite(lam) and lam >= 0):
         raise ValueError(f"lam is {lam}; it must be zero or positive")
     return lam
+
+
+def read_targets(given: Any) -> Targets:
+    """The unit of training of a regressor: one scale above zero and one mean for each number that it predicts."""
+    scale, mean = (np.atleast_1d(np.array(given[name], dtype=np.float64)) for name in ("scale", "mean"))
+    if scale.ndim != 1 or scale.shape != mean.shape or len(scale) == 0:
+        raise ValueError(f"the scale of the targets has shape {scale.shape}, their mean {mean.shape}")
+    if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
+        raise ValueError("the scale and the mean of the targets must be finite, the scale above zero")
+    return Targets(len(scale), scale, mean)
 
 
 def check_metric(directions: Tensor, factor: Tensor | None) -> None:

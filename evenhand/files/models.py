@@ -26,7 +26,7 @@ from evenhand.estimators.boosting import BoostingEstimator
 from evenhand.fair_metrics.classifier import AttributeModel
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.files.boxes import read_box, write_box
-from evenhand.files.checks import check_finite, check_lam, check_metric, read_classes
+from evenhand.files.checks import check_finite, check_lam, check_metric, read_classes, read_targets
 from evenhand.files.extras import of_the_extra_io
 from evenhand.files.layers import UnknownLayer, built, describe
 from evenhand.files.parameters import read_parameters, write_parameters
@@ -140,6 +140,8 @@ def _write_estimator(estimator: Any) -> tuple[dict[str, Any], dict[str, torch.Te
         document["classes_"] = {"dtype": estimator.classes_.dtype.str, "values": estimator.classes_.tolist()}
     if hasattr(estimator, "offset_"):
         document["offset_"] = [float(value) for value in estimator.offset_]
+    if getattr(estimator, "targets_", None) is not None and estimator.targets_.scale is not None:  # of a regressor
+        document["targets_"] = {name: getattr(estimator.targets_, name).tolist() for name in ("scale", "mean")}
     history: pd.DataFrame = estimator.history_
     document["history_"] = [str(name) for name in history.columns]
     tensors["history"] = torch.from_numpy(history.to_numpy(dtype=np.float64, copy=True))
@@ -177,6 +179,8 @@ def _read_estimator(document: dict[str, Any], tensors: dict[str, torch.Tensor], 
         estimator.feature_names_in_ = np.array([str(n) for n in document["feature_names_in_"]], dtype=object)
     if "lam_" in document:
         estimator.lam_ = check_lam(document["lam_"])
+    if "targets_" in document:  # older files have none: partial_fit then takes the scale anew
+        estimator.targets_ = read_targets(document["targets_"])
     if "classes_" in document:
         estimator.classes_ = read_classes(document["classes_"])
     if isinstance(estimator, BoostingEstimator):

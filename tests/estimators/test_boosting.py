@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_predict
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 from evenhand import Box, FairMetric, SenSeIBoostingClassifier, SenSeIBoostingRegressor, audit, fair_metrics
@@ -285,3 +288,20 @@ def test_numbers_to_predict_are_checked_and_not_shown():
         with pytest.raises(ValueError, match=f"y holds text in {N} of {N} rows") as raised:
             call()
         assert JANE not in str(raised.value)
+
+
+def test_several_numbers_are_several_models():
+    features, two = X[["skill", "hours"]], X[["skill", "hours"]].rename(columns={"skill": "u", "hours": "v"})
+    alone = SenSeIBoostingRegressor(ClassifierMetric(), trees=5, leaves=4, random_state=0)
+    with pytest.raises(ValueError, match=r"shape \(600, 2\) instead; for several .*MultiOutputRegressor"):
+        alone.fit(features, two)
+    sensitive = pd.DataFrame({"sex": SEX})
+    with config_context(enable_metadata_routing=True):
+        both = MultiOutputRegressor(clone(alone).set_fit_request(sensitive_features=True))
+        both.fit(features, two, sensitive_features=sensitive)
+        found = cross_val_predict(both, features, two, cv=2, params={"sensitive_features": sensitive})
+    assert found.shape == (N, 2)
+    for k, name in enumerate(two):
+        one = clone(alone).fit(features, two[name], sensitive_features=sensitive)
+        assert (both.predict(features)[:, k] == one.predict(features)).all()
+        assert one.fair_metric_.directions.shape == (2, 1)

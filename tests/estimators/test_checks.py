@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn import config_context
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import SkipTestWarning
 from sklearn.multioutput import MultiOutputClassifier
@@ -181,6 +182,17 @@ def test_positions_serve_where_names_get_lost():
     with pytest.raises(ValueError, match=r"give positions, such as \[0\], where names get lost"):
         by_name.fit(frame, LABELS)
     assert by_place.fit(frame, LABELS).predict(frame).shape == (40,)
+
+
+def test_sensitive_features_keep_their_names_in_bagging():
+    frame, sensitive = pd.DataFrame(TWO, columns=["a", "b", "c"]), pd.DataFrame({"sex": np.where(TWO[:, 1] > 0, 1, 0)})
+    with config_context(enable_metadata_routing=True):
+        one = estimators.SenSeIClassifier(estimators.ClassifierMetric(), **SMALL).set_fit_request(
+            sensitive_features=True
+        )
+        fitted = BaggingClassifier(one, n_estimators=2).fit(frame, LABELS, sensitive_features=sensitive)
+    for one in fitted.estimators_:
+        assert [attribute.name for attribute in one.fair_metric_.attribute_models] == ["sex"]
 
 
 def models_of(column):

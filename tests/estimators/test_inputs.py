@@ -91,6 +91,34 @@ def test_the_user_s_metric_is_not_moved_or_changed():
     assert model.fair_metric_.directions.dtype == torch.float32
 
 
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
+def test_data_bounds_of_parts_are_those_of_the_whole(free, order):
+    """Also where a column holds only zeros and ones in some of the parts, and for free directions."""
+    torch.manual_seed(0)
+    x = torch.randn(30, 5)
+    x[:, 3], x[:, 4] = (x[:, 3] > 0).float(), (x[:, 4] > 0).float()
+    x[20:, 4] *= 0.5
+    metric = FairMetric(torch.randn(5, 2)) if free else None
+    known, found = data_bounds(x, metric), None
+    for part in order:
+        found = data_bounds(x[10 * part : 10 * part + 10], metric, found)
+    assert found.binary == known.binary == (3,)
+    for name in ("low", "high", *(("free_low", "free_high") if free else ())):
+        torch.testing.assert_close(getattr(found, name), getattr(known, name))
+
+
+def test_data_bounds_of_parts_of_which_a_sensitive_column_is_not_binary():
+    """Binary, it is no free direction; then it is, and those before belong to its range."""
+    torch.manual_seed(0)
+    x, metric = torch.randn(30, 3), FairMetric([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    x[:20, 0] = (x[:20, 0] > 0).float()
+    first = data_bounds(x[:20], metric)
+    both = data_bounds(x[20:], metric, first)
+    assert (first.free.shape[1], both.free.shape[1]) == (1, 2)
+    assert bool(both.contains(x).all())
+
+
 def test_data_bounds_are_the_range_and_indicators_are_zero_one():
     low, high = data_bounds(torch.tensor([[2.0, 1.0, 0.0], [5.0, 1.0, 1.0]]))
     assert low.tolist() == [2.0, 0.0, 0.0]

@@ -10,6 +10,7 @@ from scipy import sparse
 from evenhand.domain import FreeBox
 from evenhand.estimators import (
     ERMClassifier,
+    ProjectClassifier,
     SenSeIBoostingClassifier,
     SenSeIClassifier,
     SenSeIRegressor,
@@ -126,6 +127,47 @@ def test_partial_fit_goes_on_where_it_was():
         model.partial_fit(X, Y + 5)
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :2], Y)
+
+
+@pytest.mark.parametrize("method", [SenSeIClassifier, SenSeIRegressor, ProjectClassifier])
+def test_a_warm_start_has_the_metric_and_the_domain_that_it_is_given(method):
+    model = method(METRIC, **SMALL, warm_start=True).fit(X, Y)
+    other, module, far = FairMetric([[0.0], [0.0], [1.0]]), model.module_, 2 * X
+    model.set_params(fair_metric=other, lr=1e-12).fit(far, Y)
+    torch.testing.assert_close(model.fair_metric_.directions, other.directions)
+    if method is ProjectClassifier:
+        np.testing.assert_allclose(model.decision_function(X), model.decision_function(X * [1, 1, 0]), atol=1e-6)
+        return
+    assert model.module_ is module or method is SenSeIRegressor  # whose output is in the unit of the targets
+    torch.testing.assert_close(model.bounds_.free, other.directions.double())
+    assert bool(model.bounds_.contains(torch.from_numpy(far)).all())
+    assert not bool(model.bounds_.contains(1.5 * torch.from_numpy(far)).all())
+
+
+def test_a_warm_start_is_taught_by_new_sensitive_features():
+    model = SenSeIClassifier(**SMALL, warm_start=True)
+    for column in (0, 2, 1):
+        group = (X[:, column] > 0).astype(int)
+        model.fit(X, Y, sensitive_features=group)
+        wanted = SenSeIClassifier(**SMALL).fit(X, Y, sensitive_features=group)
+        torch.testing.assert_close(model.fair_metric_.directions, wanted.fair_metric_.directions)
+
+
+@pytest.mark.parametrize("method", [SenSeIClassifier, SenSeIRegressor])
+def test_the_domain_of_parts_is_that_of_all_of_them(method, tmp_path):
+    order, x = np.argsort(X[:, 1]), X.copy()
+    x[:, 2] = x[:, 2] > 0
+    model, some = method(METRIC, **SMALL), Y[order[:100]].copy()
+    some[0] = 1 - some[0]
+    model.partial_fit(x[order[:100]], some)
+    save(model, tmp_path / "model")
+    for part in (model, load(tmp_path / "model")):
+        part.partial_fit(x[order[100:]], Y[order[100:]])
+        known = method(METRIC, **SMALL).fit(x, Y).bounds_
+        assert part.bounds_.binary == known.binary == (2,)
+        for name in ("low", "high", "free_low", "free_high"):
+            torch.testing.assert_close(getattr(part.bounds_, name), getattr(known, name))
+        assert bool(part.bounds_.contains(torch.from_numpy(x)).all())
 
 
 def test_a_regressor_goes_on_with_the_scale_of_the_first_call():

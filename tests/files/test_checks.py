@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenhand.files.checks import check_finite, check_lam, check_metric, read_classes
+from evenhand.files.checks import check_finite, check_lam, check_metric, read_classes, read_targets
 
 
 def test_sound_values_pass():
@@ -65,3 +65,26 @@ def test_matrices_that_are_no_metric(directions, factor, says):
 def test_a_dual_variable_is_zero_or_positive(lam):
     with pytest.raises(ValueError, match="zero or positive"):
         check_lam(lam)
+
+
+def test_the_scale_of_targets_comes_back_as_it_was():
+    found = read_targets({"scale": [2.0, 1e-300], "mean": [1e8 + 0.1, -3]})
+    assert (found.outputs, found.scale.tolist(), found.mean.tolist()) == (2, [2.0, 1e-300], [1e8 + 0.1, -3.0])
+
+
+@pytest.mark.parametrize(
+    ("scale", "mean", "says"),
+    [
+        ([1.0], [1.0, 2.0], "shape"),
+        ([], [], "shape"),
+        ([[1.0]], [[1.0]], "shape"),
+        ([0.0], [1.0], "above zero"),
+        ([-1.0], [1.0], "above zero"),
+        ([float("inf")], [1.0], "finite"),
+        ([1.0], [float("nan")], "finite"),
+        (["a"], [1.0], "could not convert"),
+    ],
+)
+def test_what_is_no_scale_of_targets(scale, mean, says):
+    with pytest.raises(ValueError, match=says):
+        read_targets({"scale": scale, "mean": mean})

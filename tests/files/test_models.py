@@ -79,6 +79,19 @@ def test_round_trip_is_exact(estimator, tmp_path):
     assert load_metadata(tmp_path / "m.evenhand") == {"note": "ä"}
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_partial_fit_goes_on_from_a_file_as_without_one(outputs, tmp_path):
+    target = 1e4 + 300 * X[:, 0] if outputs == 1 else np.stack([X[:, 0] - 7, 1e8 + X[:, 1]], axis=1)
+    model = SenSeIRegressor(METRIC, hidden=(5,), steps=100, random_state=0).fit(X, target)
+    save(model, tmp_path / "m.evenhand")
+    again = load(tmp_path / "m.evenhand")
+    some, later = X[:20], 5 + 0.1 * target[:20]  # whose own scale is another one
+    assert np.array_equal(model.partial_fit(some, later).predict(X), again.partial_fit(some, later).predict(X))
+    assert again.targets_.scale.tolist() == model.targets_.scale.tolist() != np.std(later, axis=0).tolist()
+    save(again, tmp_path / "again.evenhand")
+    assert load(tmp_path / "again.evenhand").targets_.mean.tolist() == model.targets_.mean.tolist()
+
+
 def test_the_domain_and_the_multipliers_come_back(tmp_path):
     """Bounds as they were used: binary columns, blocks, free directions; and where certified training ended."""
     box = Box([-9.0, 0.0, -9.0], [9.0, 1.0, 9.0], binary=[1])
