@@ -7,16 +7,27 @@ Undefined is never fair: a group without rows of a class has no rate (nan), and 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.copies import first_of_each
+from evenhand.dual.confidence import clopper_pearson_lower, clopper_pearson_upper
 from evenhand.evaluation import UndefinedScoreWarning
 
-__all__ = ["ErrorRates", "FlagsMoreWarning", "auc", "equal_error_rate", "error_rates", "flags_more", "threshold_at"]
+__all__ = [
+    "ErrorRates",
+    "FlagsMoreWarning",
+    "auc",
+    "equal_error_rate",
+    "error_rates",
+    "flags_more",
+    "rate_interval",
+    "threshold_at",
+]
 
 Floats = NDArray[np.float64]
 
@@ -83,6 +94,8 @@ class ErrorRates:
     fped, fned: sum over the groups of |rate of the group - rate of all| (false positive and false negative equality
     difference, Dixon et al. 2018), of the groups that are defined; nan if none is.
     undefined: what is missing, by name.
+    fpr_interval_of, fnr_interval_of: group -> (low, high), exact for independent rows (Clopper and Pearson), of each
+    group by itself; (nan, nan) where undefined. copies: rows that repeat another's text and were not counted.
     """
 
     fpr: float
@@ -93,15 +106,29 @@ class ErrorRates:
     fped: float
     fned: float
     undefined: tuple[str, ...]
+    fpr_interval_of: dict[Any, tuple[float, float]] = field(default_factory=dict)
+    fnr_interval_of: dict[Any, tuple[float, float]] = field(default_factory=dict)
+    copies: int = 0
 
     def __str__(self) -> str:
         text = f"false positives {self.fpr:.3f}, false negatives {self.fnr:.3f}; over {len(self.fpr_of)} groups FPED "
         more = f"; undefined: {'; '.join(self.undefined[:5])}" if self.undefined else ""
+        more += f"; {self.copies:,} rows that repeat another were not counted" if self.copies else ""
         return text + f"{self.fped:.2f}, FNED {self.fned:.2f}{more}"
 
 
-def error_rates(y: ArrayLike, flagged: ArrayLike, groups: Mapping[Any, ArrayLike]) -> ErrorRates:
+def error_rates(
+    y: ArrayLike,
+    flagged: ArrayLike,
+    groups: Mapping[Any, ArrayLike],
+    texts: Sequence[Any] | None = None,
+    confidence: float = 0.95,
+) -> ErrorRates:
     """False positive and false negative rates, of all rows and of each group (name -> mask; groups may overlap).
+
+    texts: what each row says, a text or the cells of a row. A text that was pasted five times is one text and would
+    buy confidence that nobody has: of rows that are equal in text, class, answer and groups the first one counts.
+    confidence: of the intervals.
 
     >>> rates = error_rates([0, 0, 0, 0, 1, 1], [1, 0, 0, 0, 1, 0], {"a": [1, 1, 0, 0, 1, 0], "b": [0, 0, 1, 1, 0, 1]})
     >>> rates.fpr, rates.fpr_of, rates.fped
@@ -110,26 +137,57 @@ def error_rates(y: ArrayLike, flagged: ArrayLike, groups: Mapping[Any, ArrayLike
     truth, answer = _marks("y", y), _marks("flagged", flagged)
     if truth.ndim != 1 or truth.shape != answer.shape or len(truth) == 0:
         raise ValueError(f"y and flagged must be one label for each row, got shapes {truth.shape} and {answer.shape}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is a share between 0 and 1, got {confidence}")
     masks = {name: _marks(f"group {name!r}", mask) for name, mask in groups.items()}
+    for name, mask in masks.items():
+        if mask.shape != truth.shape:
+            raise ValueError(f"group {name!r} must be a mask of {len(truth)} rows, got shape {mask.shape}")
+    once, n = _once(texts, [truth, answer, *masks.values()]), len(truth)
+    truth, answer, masks = truth[once], answer[once], {name: mask[once] for name, mask in masks.items()}
     undefined: list[str] = []
     rates: list[dict[Any, float]] = []
+    intervals: list[dict[Any, tuple[float, float]]] = []
     overall: list[float] = []
     for positive, what in ((False, "harmless"), (True, "harmful")):
         wrong = answer != positive
         there = truth == positive
         overall.append(float(wrong[there].mean()) if there.any() else float("nan"))
         of: dict[Any, float] = {}
+        within: dict[Any, tuple[float, float]] = {}
         for name, mask in masks.items():
-            if mask.shape != truth.shape:
-                raise ValueError(f"group {name!r} must be a mask of {len(truth)} rows, got shape {mask.shape}")
             members = mask & there
             of[name] = float(wrong[members].mean()) if members.any() else float("nan")
+            within[name] = rate_interval(int(wrong[members].sum()), int(members.sum()), confidence)
             if not members.any():
                 undefined.append(f"group {name!r} has no {what} rows")
         rates.append(of)
+        intervals.append(within)
     counts = {name: (int((mask & ~truth).sum()), int((mask & truth).sum())) for name, mask in masks.items()}
     fped, fned = (_equality(of, rate) for of, rate in zip(rates, overall))
-    return ErrorRates(overall[0], overall[1], rates[0], rates[1], counts, fped, fned, tuple(undefined))
+    return ErrorRates(
+        overall[0], overall[1], rates[0], rates[1], counts, fped, fned, tuple(undefined),
+        intervals[0], intervals[1], n - len(truth),
+    )  # fmt: skip
+
+
+def rate_interval(count: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a rate of which ``count`` were seen in n independent rows; (nan, nan) where n is 0."""
+    tail = (1 - confidence) / 2
+    if n == 0:
+        return float("nan"), float("nan")
+    return clopper_pearson_lower(count, n, tail), clopper_pearson_upper(count, n, tail)
+
+
+def _once(texts: Sequence[Any] | None, marks: Sequence[NDArray[np.bool_]]) -> NDArray[np.intp]:
+    """The rows that count: all, or where texts are given each of them once for the same marks."""
+    n = len(marks[0])
+    if texts is None:
+        return np.arange(n, dtype=np.intp)
+    said = np.asarray(texts, dtype=object)
+    if len(said) != n:
+        raise ValueError(f"texts must be one for each of the {n} rows, got {len(said)}")
+    return first_of_each(zip(*said.reshape(n, -1).T, *marks))
 
 
 def flags_more(plain: ErrorRates, fair: ErrorRates, tolerance: float = 0.02) -> str:

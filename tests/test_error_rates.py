@@ -10,6 +10,7 @@ from evenhand.error_rates import (
     equal_error_rate,
     error_rates,
     flags_more,
+    rate_interval,
     threshold_at,
 )
 from evenhand.evaluation import UndefinedScoreWarning
@@ -129,3 +130,41 @@ def test_marks_may_be_of_any_kind_of_number():
     for kind in (float, object, np.int8):
         same = error_rates(np.array([0, 1, 0], kind), np.array([1, 1, 0], kind), {"a": np.array([1, 1, 1], kind)})
         assert same == as_bool
+
+
+def test_a_text_that_was_pasted_buys_no_confidence():
+    y, flagged = [0, 0, 0, 1, 1], [1, 0, 0, 1, 0]
+    texts = ["a gay man", "my gay friend", "it rains", "gay trash", "what a gay"]
+    groups = {"gay": [1, 1, 0, 1, 1], "none": [0, 0, 0, 0, 0]}
+    alone = error_rates(y, flagged, groups, texts)
+    assert str(alone) == str(error_rates(y, flagged, groups))
+    assert alone.fpr_interval_of["gay"] == rate_interval(1, 2) == pytest.approx((0.0126, 0.9874), abs=1e-4)
+    assert np.isnan(alone.fnr_interval_of["none"]).all()
+    pasted = [0, 0, 0, 0, 0, 1, 2, 3, 4]
+    some = {name: np.array(mask)[pasted] for name, mask in groups.items()}
+    spaced = [texts[i] + " " * place for place, i in enumerate(pasted)]
+    again = error_rates(np.array(y)[pasted], np.array(flagged)[pasted], some, spaced)
+    assert again.copies == 4
+    assert (again.fpr_interval_of["gay"], again.counts["gay"]) == (alone.fpr_interval_of["gay"], (2, 2))
+    assert (again.fpr, again.fpr_of["gay"], again.fped) == (alone.fpr, 0.5, alone.fped)
+    assert "4 rows that repeat another were not counted" in str(again)
+    without = error_rates(np.array(y)[pasted], np.array(flagged)[pasted], some)
+    assert (without.copies, without.counts["gay"]) == (0, (6, 2))
+    assert without.fpr_interval_of["gay"][0] > alone.fpr_interval_of["gay"][0]
+
+
+def test_the_same_text_of_another_class_group_or_answer_is_another_row():
+    one = error_rates([0, 1, 0, 0], [1, 1, 1, 0], {"a": [1, 1, 0, 1]}, ["x"] * 4)
+    assert one.copies == 0
+    cells = [["x", 1], ["x", 2], ["x ", 1]]  # rows of a table are copies where every cell is equal
+    assert error_rates([0, 0, 0], [1, 1, 1], {}, cells).copies == 1
+    with pytest.raises(ValueError, match="one for each of the 3 rows"):
+        error_rates([0, 0, 0], [1, 1, 1], {}, ["x"])
+
+
+def test_the_confidence_of_the_intervals():
+    wide = error_rates([0] * 9, [1] * 3 + [0] * 6, {"a": [1] * 9}, confidence=0.99).fpr_interval_of["a"]
+    narrow = error_rates([0] * 9, [1] * 3 + [0] * 6, {"a": [1] * 9}, confidence=0.9).fpr_interval_of["a"]
+    assert wide[0] < narrow[0] < 1 / 3 < narrow[1] < wide[1]
+    with pytest.raises(ValueError, match="confidence is a share"):
+        error_rates([0], [0], {}, confidence=95)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.console import Talk, guarded, print_json
-from evenhand.cli.options import Json, Table, grouped
+from evenhand.cli.options import Encoder, Json, Table, grouped
 
 
 @guarded
@@ -17,6 +17,7 @@ def explore(
     run: Annotated[Path, typer.Argument(help="The folder that evenhand train or demo wrote.")],
     table: Table,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8642,
+    encoder: Encoder = None,
     as_json: Json = False,
 ) -> None:
     """Open a page on this machine (loopback only, nothing leaves it): change the columns of a person, see score and
@@ -25,12 +26,14 @@ def explore(
 
     Example: evenhand explore run people.csv
     """
+    from evenhand.cli.text_model import opened_text, text_model
     from evenhand.workflow.explore import Answers, Explorer, serve
     from evenhand.workflow.explore_texts import TextExplorer
 
     with Talk(quiet=as_json) as say:
         frame = None if table.data is None and table.sql is None else table.read(say, one_column=True)
-        texts = TextExplorer.of(run, frame)
+        path = text_model(run, encoder)
+        texts = None if path is None else TextExplorer.of(opened_text(path, encoder), frame)
         explorer: Answers = texts if texts is not None else Explorer.of(run, frame)
         server = serve(explorer, port)
         address = f"http://127.0.0.1:{server.server_address[1]}/"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from evenhand.cli.console import OK, REFUTED, UNDECIDED, Talk, UserError, guarded, print_json
-from evenhand.cli.options import Json, Model, Seed, Table, given, grouped
+from evenhand.cli.options import Encoder, Json, Model, Seed, Table, given, grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,7 @@ def audit(
     eps: Annotated[float, typer.Option(min=0, help="Mean fair distance within which people count as similar.")] = 0.01,
     rows: Rows = 500,
     out: Annotated[Path | None, typer.Option(help="Write the worst-treated people to this CSV file.")] = None,
+    encoder: Encoder = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -63,15 +64,16 @@ def audit(
     """  # fmt: skip
     from evenhand.cli.auditing import audited
     from evenhand.cli.models import open_model
-    from evenhand.cli.text import judge_text_model, text_model
+    from evenhand.cli.text_model import judge_text_model, text_model
     from evenhand.tables.beside import with_columns_of
     from evenhand.tables.errors import find_columns
     from evenhand.workflow.foreign import Foreign
 
-    if (texts := text_model(model)) is not None:
+    if (texts := text_model(model, encoder)) is not None:
         _not_for_texts("sensitive", "proxy", "columns", "regression", "attributes", "by", "eps")
         frame = table.read(_say, one_column=True)
-        return judge_text_model(texts, _some(frame, rows, seed) if given("rows") else frame, as_json, out=out)
+        frame = _some(frame, rows, seed) if given("rows") else frame
+        return judge_text_model(texts, frame, as_json, out=out, encoder=encoder)
 
     with Talk(quiet=as_json) as say:
         frame = table.read(say)
@@ -148,6 +150,7 @@ def certify(
     ] = False,
     rows: Rows = 1000,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this JSON file.")] = None,
+    encoder: Encoder = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -165,12 +168,12 @@ def certify(
     """
     from evenhand.cli.models import open_model
     from evenhand.cli.proving import prove_foreign, prove_ours
-    from evenhand.cli.text import judge_text_model, text_model
+    from evenhand.cli.text_model import judge_text_model, text_model
     from evenhand.tables.errors import find_columns
     from evenhand.workflow import Folder, TableModel
     from evenhand.workflow.judging import seldom
 
-    if (texts := text_model(model)) is not None:
+    if (texts := text_model(model, encoder)) is not None:
         if relative is not None:
             raise UserError(
                 "--relative is not for texts: what is bounded is a share of probability already; use --delta"
@@ -178,7 +181,7 @@ def certify(
         _not_for_texts("sensitive", "proxy", "columns", "regression", "eps", "tuning")
         frame = table.read(_say, one_column=True)
         frame = _some(frame, rows, seed) if given("rows") else frame
-        return judge_text_model(texts, frame, as_json, delta, distinct_people, confidence, out)
+        return judge_text_model(texts, frame, as_json, delta, distinct_people, confidence, out, encoder)
 
     with Talk(quiet=as_json) as say:
         frame = _some(table.read(say), rows, seed)

@@ -40,6 +40,11 @@ Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="model.evenhand, model.text, a run folder, model.onnx, or module:object.")
 ]
 
+Encoder = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", help="The folder of the encoder of a model of texts, where it has moved."),
+]
+
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters may be dataclasses of options: each field becomes an option of its own, in the order

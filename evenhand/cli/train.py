@@ -258,7 +258,8 @@ def _run(
 def _train_texts(
     table: Table, columns: Columns, training: Training, judging: Judging, texts: Texts, place: Place
 ) -> None:
-    from evenhand.cli.text import MODEL, show, train_text
+    from evenhand.cli.text import MODEL, train_text
+    from evenhand.cli.text_findings import show
     from evenhand.tables.errors import find_columns
     from evenhand.workflow.texts import Beside
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.cli.console import Talk, UserError, guarded, print_json
-from evenhand.cli.options import Json, Model, Table, grouped
+from evenhand.cli.options import Encoder, Json, Model, Table, grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,7 @@ def predict(
     model: Model,
     table: Table,
     out: Annotated[Path | None, typer.Option(help="Write a CSV file; by default to standard output.")] = None,
+    encoder: Encoder = None,
     as_json: Json = False,
 ) -> None:
     """Decisions and probabilities for the people in a table, one line each, in its order. The table needs the columns
@@ -29,12 +30,12 @@ def predict(
     Example: evenhand predict run/model.evenhand new.csv --out decisions.csv
     """
     from evenhand.cli.models import open_model
-    from evenhand.cli.text import predict_texts, text_model
+    from evenhand.cli.text_model import predict_texts, text_model
     from evenhand.workflow import TableModel
     from evenhand.workflow.folder import Folder
 
-    if (texts := text_model(model)) is not None:
-        return predict_texts(texts, table.read(_tell, one_column=True), out, as_json)
+    if (texts := text_model(model, encoder)) is not None:
+        return predict_texts(texts, table.read(_tell, one_column=True), out, as_json, encoder)
     opened = open_model(model)
     frame = table.read(_tell)
     if isinstance(opened, TableModel):

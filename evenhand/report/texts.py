@@ -15,14 +15,15 @@ __all__ = ["render_texts"]
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}
 table{border-collapse:collapse;width:100%;margin:1rem 0}td,th{padding:.35rem .6rem;border-bottom:1px solid #ddd;
-text-align:right;vertical-align:top}td:first-child,th:first-child,.text{text-align:left}.text{width:38%}
+text-align:right;vertical-align:top}td:first-child,th:first-child,.text{text-align:left}.text{width:28%}
+.range{white-space:nowrap}.range .note{display:block}
 .warning{background:#fff3cd;border-left:4px solid #c8641e;padding:.6rem 1rem}.note{color:#666}mark{background:#ffe08a}
 .table{overflow-x:auto}p,.text{overflow-wrap:anywhere}
-@media(max-width:40rem){.versions tr:first-child{display:none}.versions tr,.versions td{display:block;width:auto;
-text-align:left;border:0;padding:.15rem 0}.versions tr{border-bottom:1px solid #ddd;padding:.5rem 0}
-.versions td::before{content:attr(data-is) ": ";color:#666}}
-@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}td,th{border-color:#444}.warning{background:#3a2f14}
-mark{background:#7a5a00;color:#fff}}
+@media(max-width:40rem){.cards tr:first-child{display:none}.cards tr,.cards td{display:block;width:auto;
+text-align:left;border:0;padding:.15rem 0}.cards tr{border-bottom:1px solid #ddd;padding:.5rem 0}
+.cards td::before{content:attr(data-is) ": ";color:#666}.range .note{display:inline}}
+@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}td,th,.cards tr{border-color:#444}
+.warning{background:#3a2f14}.note,.cards td::before{color:#aaa}mark{background:#7a5a00;color:#fff}}
 """
 SAME = 1e-6  # a move of the probabilities that is none
 WORDS = 60  # of a long text, around what a version changes
@@ -39,6 +40,12 @@ _SCORES = [
     ("ctf", "CTF score"),
     ("worst_move", "mean move of the worst version"),
 ]
+_MEANINGS = {
+    "equal_error_rate": "Equal error rate: the share of both errors at the threshold where they are equal.",
+    "fped": "FPED, FNED: how far the two errors of each term lie from those of all texts, summed over the terms.",
+    "ctf": "CTF score: how far the probabilities of a text's versions lie apart.",
+    "worst_move": "Mean move: how far they lie at most from those of the text, between 0 and 1, on average.",
+}
 
 
 def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]], made_by: Mapping[str, Any]) -> str:
@@ -80,7 +87,8 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
         missed = named.get("false_negative_rate", "harmful texts missed")
         at = next((i + 1 for i, row in enumerate(rows) if row[0] == _said(missed)), len(rows))
         rows.insert(at, [f"{_said(missed)} at one rate ({one['fpr']:.3f})", *map(_number, one["missed"].values())])
-    parts += ["<h2>Both models on held-out texts</h2>", _table(head, rows), *_thresholds(findings)]
+    parts += ["<h2>Both models on held-out texts</h2>", _table(head, rows), _meanings(models)]
+    parts += _thresholds(findings)
     parts += _read_alike(models)
     parts += _attributes(models, labels)
     certificate = findings["certificate"]
@@ -89,9 +97,10 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
         parts.append(f"<p>{_said(proved.get('statement') or 'No certificate: ' + proved['refused'])}</p>")
     named_worst = certificate.get("worst") or {}
     parts.append("<h2>The worst version of a text</h2>")
-    for said in (named_worst, named_worst.get("as_they_stand"), named_worst.get("plain")):
-        if said:
-            parts.append(f"<p>{_said(said['statement'])}</p>")
+    others = [named_worst[key] for key in ("as_they_stand", "plain") if named_worst.get(key)]
+    for said in [named_worst, *others] if named_worst else []:
+        whose = "Of the fair model: " if others and said is named_worst else ""
+        parts.append(f"<p>{whose}{_said(said['statement'])}</p>")
     if made_by.get("show_people") == "none":
         parts.append("<p>Single texts are not shown, as was asked for.</p>")
     else:
@@ -108,6 +117,12 @@ def render_texts(findings: Mapping[str, Any], worst: Sequence[Mapping[str, Any]]
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
         f"<title>evenhand: texts</title><style>{_STYLE}</style><body>{body}</body></html>\n"
     )
+
+
+def _meanings(models: Mapping[str, Any]) -> str:
+    """What those scores mean whose names do not say it."""
+    said = [text for key, text in _MEANINGS.items() if any(model.get(key) is not None for model in models.values())]
+    return f"<p class='note'>{' '.join(said)}</p>" if said else ""
 
 
 def _read_alike(models: Mapping[str, Any]) -> list[str]:
@@ -169,12 +184,12 @@ def _attributes(models: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
                 f"groups: {', '.join(alike)}.</p>"
             )
         kinds = [key for key in shares if any(key in row for row in rows)]
-        head = ["", "rows", *(f"{_said(model)}: {_said(shares[key])}" for key in kinds for model in models)]
+        head = ["group", "rows", *(f"{_said(model)}: {_said(shares[key])}" for key in kinds for model in models)]
         lines = []
         for i, row in enumerate(rows):
             cells = [_rate(found["groups"][name][i], key) for key in kinds for found in models.values()]
             lines.append([_said(row["group"]), f"{row['n']:,}", *cells])
-        parts.append(_table(head, lines))
+        parts += [*_once(models, "in each group"), _table(head, lines, cards=True)]
     return parts
 
 
@@ -203,28 +218,29 @@ def _versions(worst: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
         return "<p>No held-out text has a version that a model tells from it.</p>"
     readings = [prefix for prefix in _READINGS if f"{prefix}moves_by" in worst[0]] or [""]
     texts = "text" in worst[0]
+    which = [next((p for p in reversed(readings) if line.get(f"{p}moves_by", 1.0) >= SAME), "") for line in worst]
+    one = _READINGS[which[0]] if len(readings) > 1 and len(set(which)) == 1 else ""
     rows = []
-    for line in worst:
-        shown = next((one for one in reversed(readings) if line.get(f"{one}moves_by", 1.0) >= SAME), "")
+    for line, shown in zip(worst, which):
         row = f"row {_said(line['row'])}" if "row" in line else ""
         cells = [row]
         if texts:
             passage = "<span class='note'>a passage: </span>" if _true(line.get("passage")) else ""
             text, version = _differences(str(line["text"]), str(line[f"{shown}worst_version"]))
-            whose = f"<span class='note'>{_READINGS[shown]}: </span>" if len(readings) > 1 else ""
+            whose = f"<span class='note'>{_READINGS[shown]}: </span>" if len(readings) > 1 and not one else ""
             cells = [f"<span class='note'>{row}{' ' if row else ''}</span>{passage}{text}", f"{whose}{version}"]
         rows.append([*cells, *(_move(line, prefix) for prefix in readings)])
     of = f"probability of {_said(labels[1])}" if len(labels) == 2 else "probability of its class"
-    heads = [f"{_READINGS[prefix]}: {of}" for prefix in readings] if len(readings) > 1 else [of]
-    note = (
+    heads = [_READINGS[prefix] for prefix in readings] if len(readings) > 1 else [of]
+    note = f"<p class='note'>Of each model: the {of}, and what the worst version makes of it.</p>" if heads[1:] else ""
+    note += (
         "<p class='note'>Of a long text the passage around its first swapped word is shown, and its version is "
         "compared with the passage; the probability of the whole text, by which it is decided, stands below.</p>"
         if any(_true(line.get("passage")) for line in worst)
         else ""
     )
-    return note + _table(
-        [*(["text", "its worst version"] if texts else ["text"]), *heads], rows, wide=2 if texts else 1
-    )
+    names = ["text", f"its worst version{f' ({one})' if one else ''}"] if texts else ["text"]
+    return note + _table([*names, *heads], rows, wide=len(names), cards=True)
 
 
 def _move(line: Mapping[str, Any], prefix: str) -> str:
@@ -236,7 +252,8 @@ def _move(line: Mapping[str, Any], prefix: str) -> str:
         return f"{before:.2f}, no version moves it{below}"
     words = f"<br>with {_said(line[f'{prefix}words'])}" if line.get(f"{prefix}words") else ""
     changes = "<br><strong>decision changes</strong>" if _true(line[f"{prefix}decision_changes"]) else ""
-    return f"{before:.2f} → {line[f'{prefix}probability_of_worst']:.2f}{words}{changes}{below}"
+    after = line[f"{prefix}probability_of_worst"]
+    return f"<span class='range'>{before:.2f} → {after:.2f}</span>{words}{changes}{below}"
 
 
 def _true(value: Any) -> bool:
@@ -278,7 +295,11 @@ def _terms(models: Mapping[str, Any]) -> list[str]:
             [_rate(model["terms"][i], key) for model in models.values()] for key in ("false_positive", "false_negative")
         )
         rows.append([_said(term["term"]), f"{term['harmless']:,}", *flagged, f"{term['harmful']:,}", *missed])
-    return ["<h2>Errors by term (95 % intervals)</h2>", _table(head, rows)]
+    return [
+        "<h2>Errors by term (95 % intervals)</h2>",
+        *_once(models, "here and for FPED and FNED"),
+        _table(head, rows, cards=True),
+    ]
 
 
 def _classes(models: Mapping[str, Any]) -> list[str]:
@@ -293,22 +314,36 @@ def _classes(models: Mapping[str, Any]) -> list[str]:
         + [_rate(model["classes"][i], key) for key in ("false_negative", "false_positive") for model in models.values()]
         for i, one in enumerate(first)
     ]
-    return ["<h2>Errors by class (95 % intervals)</h2>", _table(head, rows)]
+    return ["<h2>Errors by class (95 % intervals)</h2>", *_once(models), _table(head, rows, cards=True)]
+
+
+def _once(models: Mapping[str, Any], where: str = "here") -> list[str]:
+    """How many rows repeat another, where some do: they are no further observations."""
+    copies = next(iter(models.values())).get("copies")
+    if not copies:
+        return []
+    rows = "row repeats" if copies == 1 else "rows repeat"
+    return [f"<p class='note'>Each text counts once {where}: {copies:,} held-out {rows} another.</p>"]
 
 
 def _rate(term: Mapping[str, Any], name: str) -> str:
     interval = term[f"{name}_interval"]
-    return "undefined" if interval is None else f"{term[name]:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
+    if interval is None:
+        return "undefined"
+    between = f"<span class='note'>({interval[0]:.2f} to {interval[1]:.2f})</span>"
+    return f"<span class='range'>{term[name]:.2f} {between}</span>"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], wide: int = 0) -> str:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], wide: int = 0, cards: bool = False) -> str:
+    """wide: so many columns hold texts. cards: on a narrow screen each line is a card, and says what its parts are."""
+
     def cells(row: Sequence[str], tag: str) -> str:
         kinds = [" class='text'" if i < wide else "" for i in range(len(row))]
-        if wide and tag == "td":  # on a narrow screen each line is a card, and says what its parts are
+        if cards and tag == "td":
             kinds = [f"{kind} data-is='{name}'" for kind, name in zip(kinds, head)]
         return "<tr>" + "".join(f"<{tag}{kind}>{cell}</{tag}>" for cell, kind in zip(row, kinds)) + "</tr>"
 
-    start = "<div class='table'><table class='versions'>" if wide else "<div class='table'><table>"
+    start = "<div class='table'><table class='cards'>" if cards else "<div class='table'><table>"
     return start + cells(head, "th") + "".join(cells(row, "td") for row in rows) + "</table></div>"
 
 

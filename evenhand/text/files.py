@@ -107,6 +107,8 @@ def load_text(
     if encoder is None:
         encoder = _found(said, Path(path))
     elif isinstance(encoder, str | os.PathLike):
+        if _in_a_folder(os.fspath(encoder)) and not Path(encoder).is_dir():  # a hub must not be asked for it
+            raise FileNotFoundError(f"there is no folder {os.fspath(encoder)}, where the encoder is said to be")
         encoder = SentenceEncoder(encoder, max_length=said["max_length"], progress=False)
     if encoder.fingerprint != said["hash"]:
         raise ValueError(
@@ -146,8 +148,7 @@ def _found(said: dict[str, Any], file: Path) -> SentenceEncoder:
     """The encoder that a file speaks of."""
     options = {"max_length": said["max_length"], "progress": False}
     name, folder = said["name"], said.get("path")
-    local = folder is not None or Path(name).is_absolute() or name.startswith((".", "~")) or "\\" in name
-    if not local:
+    if folder is None and not _in_a_folder(name):
         return SentenceEncoder(name, **options)
     known = Path(folder or name)
     places = [known, Path(name), file.resolve().parent / known.name]
@@ -161,8 +162,14 @@ def _found(said: dict[str, Any], file: Path) -> SentenceEncoder:
             return encoder
     raise FileNotFoundError(
         f"the encoder of {file.name} was the folder {known.name!r}, which is neither where it was nor beside the file "
-        "nor among the installed packages with the same weights; say where it is: load_text(path, encoder=folder)"
+        "nor among the installed packages with the same weights; say where it is: load_text(path, encoder=folder), on "
+        "the command line --encoder FOLDER"
     )
+
+
+def _in_a_folder(name: str) -> bool:
+    """Whether a name can only be that of a folder; models of a hub are called so/and/so."""
+    return Path(name).is_absolute() or name.startswith((".", "~")) or "\\" in name
 
 
 def text_model_file(path: str | os.PathLike[str]) -> bool:

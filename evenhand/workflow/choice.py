@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 SWEEP_ROWS = 150
 SWEEP_TRAIN = 200_000  # rho is chosen on so many rows of a larger table: less memory, the same choice
 SCORE_ROWS = 20_000
-CHANCE = 0.25  # among so few people, a difference in unfairness of so much may be chance
+CHANCE = 1 / 3  # among SWEEP_ROWS people twice the deviation of such a ratio: so large a difference may be chance
 
 
 def best_without_fairness(models: Mapping[str, Trained], task: Task) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +13,11 @@ from evenhand.counterfactuals import TokenSwap
 from evenhand.counterfactuals.changes import changed_words
 from evenhand.tables.errors import TableError
 from evenhand.tables.schema import Schema
-from evenhand.text import TextClassifier, load_text
+from evenhand.text import TextClassifier
 from evenhand.text.frames import FrameFeatures
 
 __all__ = ["TextExplorer"]
 
-MODEL = "model.text"
 NAME = "fair"
 
 
@@ -33,12 +31,8 @@ class TextExplorer:
     columns: pd.DataFrame | None = None
 
     @classmethod
-    def of(cls, run: str | Path, frame: pd.DataFrame | None = None) -> Self | None:
-        """From the folder of a finished run; None if it is not a run on texts."""
-        path = Path(run) / MODEL
-        if not path.exists():
-            return None
-        model = load_text(path)
+    def of(cls, model: TextClassifier, frame: pd.DataFrame | None = None) -> Self:
+        """With the texts of a table, where one is given."""
         if frame is None:
             return cls(model, [])
         column = model.metadata_.get("text")
@@ -52,7 +46,8 @@ class TextExplorer:
         return cls(model, [str(text) for text in frame[column].fillna("")], columns)
 
     def form(self) -> dict[str, Any]:
-        """What can be filled in: a text, the columns beside it with their usual values, the number of a row."""
+        """What can be filled in: a text, the columns beside it with their usual values, the number of a row. Of two
+        classes also which one is flagged, and from which probability on."""
         about = self.model.metadata_
         fields: dict[str, Any] = {}
         features = self.model.features_
@@ -62,8 +57,10 @@ class TextExplorer:
             for name, kinds in features.kinds_.items():
                 choices = ["(another)" if kind is None else kind for kind in kinds]
                 fields[str(name)] = {"kind": "choice", "choices": choices, "start": choices[0]}
-        target = about.get("target", "")
-        return {"models": {NAME: NAME}, "target": target, "rows": len(self.texts), "columns": fields}
+        labels = self._labels()
+        flagged = {"label": labels[1], "threshold": self.model.threshold_} if len(labels) == 2 else None
+        found = {"models": {NAME: NAME}, "target": about.get("target", ""), "rows": len(self.texts)}
+        return found | {"columns": fields, "flagged": flagged}
 
     def row(self, number: int) -> dict[str, Any]:
         """A text of the table and what stands beside it; a missing number is the usual one."""
@@ -128,8 +125,11 @@ class TextExplorer:
         preview = getattr(self.model.swaps, "preview", None)
         return [] if preview is None else [{"word": c.said, "why": c.left} for c in preview([text]).left]
 
+    def _labels(self) -> list[str]:
+        return [str(label) for label in self.model.metadata_.get("labels", self.model.classes_)]
+
     def _said(self, p: Any, version: str, text: str) -> dict[str, Any]:
-        labels = self.model.metadata_.get("labels", [str(c) for c in self.model.classes_])
+        labels = self._labels()
         code = int(p[1] >= self.model.threshold_) if len(labels) == 2 else int(p.argmax())
-        scores = {str(label): float(p[k]) for k, label in enumerate(labels)}
-        return {"text": version, "decision": str(labels[code]), "scores": scores, "words": changed_words(text, version)}
+        scores = {label: float(p[k]) for k, label in enumerate(labels)}
+        return {"text": version, "decision": labels[code], "scores": scores, "words": changed_words(text, version)}

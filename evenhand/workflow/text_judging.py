@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand.copies import first_of_each
 from evenhand.counterfactuals.changes import changed_words
-from evenhand.dual.confidence import clopper_pearson_lower, clopper_pearson_upper
-from evenhand.error_rates import ErrorRates, auc, equal_error_rate, error_rates, threshold_at
+from evenhand.error_rates import ErrorRates, auc, equal_error_rate, error_rates, rate_interval, threshold_at
 from evenhand.evaluation import balanced_accuracy, ctf_squared, ctf_std, prediction_consistency
 from evenhand.text import TextClassifier
 from evenhand.text.levels import Levels, groups_of
@@ -50,31 +50,35 @@ def judge_task(
     model: TextClassifier, task: TextTask, versions: Variations | None, swaps: Any, levels: list[Levels]
 ) -> Judged:
     """The scores of a model on the held-out part, by group and with what gives a sensitive attribute away changed;
-    blind versions do not count as consistent."""
+    blind versions do not count as consistent. Scores of all rows are shares of the rows; those by term, class and group
+    count each text once, because a text that was pasted five times is no five observations."""
     y = task.y_held_out if task.labels and len(task.y_held_out) else None
     p = model.predict_proba(task.judging)
     decided = _decided(model, p)
     scores, worst = _versions_found(model, versions, p, task.held_out)
     rates, two = None, len(model.classes_) == 2
+    said = _said(task)
+    scores["copies"] = len(p) - len(first_of_each(zip(*said, *([] if y is None else [y]))))
     if y is not None:
         scores = {"balanced_accuracy": balanced_accuracy(y, decided)} | scores
     if y is not None and two:
         mentioned = swaps.mentioned(task.held_out) if hasattr(swaps, "mentioned") else []
         terms = sorted({token for some in mentioned for token in some})
-        rates = error_rates(y, decided, {t: np.array([t in some for some in mentioned]) for t in terms})
+        masks = {t: np.array([t in some for some in mentioned]) for t in terms}
+        rates, by_term = error_rates(y, decided, {}), error_rates(y, decided, masks, texts=list(zip(*said)))
         scores |= {
             "auc": auc(y, p[:, 1]),
             "equal_error_rate": equal_error_rate(y, p[:, 1]),
             "false_positive_rate": rates.fpr,
             "false_negative_rate": rates.fnr,
-            "fped": None if np.isnan(rates.fped) else rates.fped,
-            "fned": None if np.isnan(rates.fned) else rates.fned,
-            "terms": _terms(rates),
+            "fped": None if np.isnan(by_term.fped) else by_term.fped,
+            "fned": None if np.isnan(by_term.fned) else by_term.fned,
+            "terms": _terms(by_term),
         }
     elif y is not None:
-        scores |= {"auc": one_against_rest(y, p), "classes": _classes(y, decided, task.labels)}
+        scores |= {"auc": one_against_rest(y, p), "classes": _classes(y, decided, task.labels, said)}
     if task.sensitive_held_out or levels:
-        scores |= _attributes(model, task, y, decided, levels)
+        scores |= _attributes(model, task, y, decided, levels, said)
     return Judged(scores, worst, rates, p[:, 1] if two else np.empty(0))
 
 
@@ -175,8 +179,19 @@ def _ctf(p: Floats) -> float:
     return ctf_squared(p) if p.shape[1] == 2 else sum(ctf_std(p[:, :, k]) for k in range(p.shape[2]))
 
 
+def _said(task: TextTask) -> list[Any]:
+    """The held-out rows as the model reads them, column by column: the texts, and what stands beside them."""
+    table = task.table_held_out
+    return [task.held_out] if table is None else [table[name].tolist() for name in table]
+
+
 def _attributes(
-    model: TextClassifier, task: TextTask, y: NDArray[np.intp] | None, decided: NDArray[np.intp], levels: list[Levels]
+    model: TextClassifier,
+    task: TextTask,
+    y: NDArray[np.intp] | None,
+    decided: NDArray[np.intp],
+    levels: list[Levels],
+    said: list[Any],
 ) -> dict[str, Any]:
     """By sensitive attribute: rows decided alike whatever gives it away, and rates by group."""
     features, found = model.features_, {}
@@ -186,18 +201,20 @@ def _attributes(
         p = moved.map(lambda x: model.calibration_.probabilities(model._logits(features.shrinkage_(x)))).values
         scores = _scores_of(model, p)
         found[one.name] = {name: scores[name] for name in ("consistency", "worst_move")}
-    groups = {
-        name: _groups(y, decided, groups_of(values, task.sensitive.get(name, values)), len(model.classes_) == 2)
-        for name, values in task.sensitive_held_out.items()
-    }
+    groups = {}
+    for name, values in task.sensitive_held_out.items():
+        group = groups_of(values, task.sensitive.get(name, values)).astype(str)
+        once = first_of_each(zip(*said, group, *([] if y is None else [y])))
+        mine = None if y is None else y[once]
+        groups[name] = _groups(mine, decided[once], group[once], len(model.classes_) == 2)
     return {"levels": found, "groups": groups}
 
 
 def _groups(y: NDArray[np.intp] | None, decided: NDArray[np.intp], groups: NDArray[Any], two: bool) -> list[Any]:
     """Rates by group: of two classes how many get the second one, and the errors; of more, how many are right."""
     out = []
-    for group in np.unique(groups.astype(str)):
-        mine = groups.astype(str) == group
+    for group in np.unique(groups):
+        mine = groups == group
         row: dict[str, Any] = {"group": str(group), "n": int(mine.sum())}
         row |= _share("selected", decided[mine] == 1) if two else {}
         if y is not None and two:
@@ -209,8 +226,10 @@ def _groups(y: NDArray[np.intp] | None, decided: NDArray[np.intp], groups: NDArr
     return out
 
 
-def _classes(y: NDArray[np.intp], decided: NDArray[np.intp], labels: list[str]) -> list[Any]:
+def _classes(y: NDArray[np.intp], decided: NDArray[np.intp], labels: list[str], said: list[Any]) -> list[Any]:
     """Of each class of several: how many of its texts are missed, and how many others are taken for it."""
+    once = first_of_each(zip(*said, y))
+    y, decided = y[once], decided[once]
     return [
         {"class": label, "n": int((y == k).sum())}
         | _share("false_positive", decided[y != k] == k)
@@ -224,20 +243,21 @@ def _terms(rates: ErrorRates) -> list[dict[str, Any]]:
     out = []
     for term, (negatives, positives) in rates.counts.items():
         row: dict[str, Any] = {"term": term, "harmless": negatives, "harmful": positives}
-        row |= _of("false_positive", 0 if negatives == 0 else round(rates.fpr_of[term] * negatives), negatives)
-        row |= _of("false_negative", 0 if positives == 0 else round(rates.fnr_of[term] * positives), positives)
+        row |= _of("false_positive", rates.fpr_of[term], rates.fpr_interval_of[term])
+        row |= _of("false_negative", rates.fnr_of[term], rates.fnr_interval_of[term])
         out.append(row)
     return sorted(out, key=lambda row: -(row["harmless"] + row["harmful"]))
 
 
 def _share(name: str, hits: NDArray[np.bool_]) -> dict[str, Any]:
-    return _of(name, int(hits.sum()), len(hits))
+    rate = float(hits.mean()) if len(hits) else float("nan")
+    return _of(name, rate, rate_interval(int(hits.sum()), len(hits)))
 
 
-def _of(name: str, count: int, n: int) -> dict[str, Any]:
+def _of(name: str, rate: float, interval: tuple[float, float]) -> dict[str, Any]:
     """A share with its 95 % interval; None where nobody is there to have one."""
-    interval = None if n == 0 else [clopper_pearson_lower(count, n, 0.025), clopper_pearson_upper(count, n, 0.025)]
-    return {name: None if n == 0 else count / n, f"{name}_interval": interval}
+    nobody = np.isnan(rate)
+    return {name: None if nobody else rate, f"{name}_interval": None if nobody else list(interval)}
 
 
 def worst_of(fair: Judged, plain: Judged | None, task: TextTask) -> pd.DataFrame:

@@ -1,9 +1,12 @@
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from evenhand.cli import app
+from evenhand.datasets import templates
 from evenhand.headline import Bracketed
 from evenhand.workflow import judging
 
@@ -65,3 +68,24 @@ def trained(invoke, tmp_path_factory):
         result = invoke("train", data, "--target", "approved", "--sensitive", "sex", "--out", folder / "run", *QUICK)
     assert result.exit_code == 0, result.stderr
     return folder, result
+
+
+@pytest.fixture(scope="session")
+def discreet(tmp_path_factory, invoke):
+    """A run that shows nobody, with a threshold of its own, without a certificate, from a table behind a password."""
+    folder = tmp_path_factory.mktemp("discreet")
+    made = templates(150, seed=0)
+    table = pd.DataFrame({"comment": [f"{text}, zebra" for text in made.texts], "likes": np.arange(150.0) % 7})
+    table["toxic"] = made.y
+    data, run = folder / "comments.csv", folder / "run"
+    table.to_csv(data, index=False)
+    args = ["--text", "comment", "--target", "toxic", "--swap", "identity", "--beside", "likes", "--out", run]
+    small = ["--steps", "10", "--hidden", "5", "--rho", "1"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("EVENHAND_CACHE", str(folder / "cache"))
+        patched.setattr(sys, "argv", ["evenhand", "train", "--url", "postgresql://me:hunter2@host/db?password=hunter3"])
+        done = invoke(
+            "train", data, *args, *small, "--show-people", "none", "--threshold", "0.9", "--no-certificate"
+        )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    return data, run, done

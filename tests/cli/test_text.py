@@ -242,27 +242,6 @@ def test_swaps_names_the_rows_of_the_file_and_gives_them_one_by_one(tmp_path, in
     assert [(change["row"], change["said"], change["left"]) for change in found["left"]] == [(4, "black", "idiom")]
 
 
-@pytest.fixture(scope="module")
-def discreet(tmp_path_factory, invoke):
-    """A run that shows nobody, with a threshold of its own, without a certificate, from a table behind a password."""
-    folder = tmp_path_factory.mktemp("discreet")
-    made = templates(150, seed=0)
-    table = pd.DataFrame({"comment": [f"{text}, zebra" for text in made.texts], "likes": np.arange(150.0) % 7})
-    table["toxic"] = made.y
-    data, run = folder / "comments.csv", folder / "run"
-    table.to_csv(data, index=False)
-    args = ["--text", "comment", "--target", "toxic", "--swap", "identity", "--beside", "likes", "--out", run]
-    small = ["--steps", "10", "--hidden", "5", "--rho", "1"]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("EVENHAND_CACHE", str(folder / "cache"))
-        patched.setattr(sys, "argv", ["evenhand", "train", "--url", "postgresql://me:hunter2@host/db?password=hunter3"])
-        done = invoke(
-            "train", data, *args, *small, "--show-people", "none", "--threshold", "0.9", "--no-certificate"
-        )  # fmt: skip
-    assert done.exit_code == 0, done.stderr
-    return data, run, done
-
-
 @pytest.mark.slow
 @needs_encoder
 def test_nobody_is_shown_where_that_was_asked_for(discreet, invoke):
@@ -299,60 +278,3 @@ def test_no_file_holds_the_password_of_a_database(discreet):
             plain = path.read_bytes().replace(b"\0", b"")
             assert b"hunter" not in plain, path.name
     assert "me:***@host" in (run / "report.html").read_text("utf-8")
-
-
-@pytest.mark.slow
-@needs_encoder
-def test_a_run_folder_is_a_model(discreet, invoke):
-    data, run, _ = discreet
-    assert invoke("predict", run, data).stdout == invoke("predict", run / "model.text", data).stdout != ""
-    audited = invoke("audit", run, data)
-    assert "Errors by term" in audited.stdout
-    assert "flagged, plain  flagged, fair" in audited.stdout  # beside the plain model of the run
-    assert "Missed where both flag" in audited.stdout
-    assert "trained or chosen on" in invoke("certify", run, data).stderr
-    found = json.loads(invoke("audit", run, data, "--json").stdout)
-    assert found["plain"]["terms"][0]["term"] == found["terms"][0]["term"]
-    assert set(found["at_one_fpr"]["missed"]) == {"plain", "fair"}
-
-
-@pytest.mark.slow
-@needs_encoder
-def test_what_audit_and_certify_cannot_use_of_texts_is_refused(discreet, invoke, tmp_path):
-    data, run, _ = discreet
-    done = invoke("certify", run, data, "--eps", "0.5")
-    assert done.exit_code == 2
-    assert "--eps is not for a model of texts" in done.stderr
-    assert "--sensitive is not for a model of texts" in invoke("audit", run, data, "--sensitive", "likes").stderr
-    some = invoke("audit", run, data, "--rows", "20", "--out", tmp_path / "worst.csv")
-    assert "On 20 " in some.stdout
-    texts, worst = pd.read_csv(data)["comment"], pd.read_csv(tmp_path / "worst.csv")
-    for row, word in zip(worst["row"], worst["plain_words"]):
-        assert str(word) not in texts[row].split()  # a row of the file, not of the twenty
-    certified = invoke(
-        "certify",
-        run,
-        data,
-        "--distinct-people",
-        "--confidence",
-        "0.9",
-        "--delta",
-        "0.99",
-        "--out",
-        tmp_path / "c.json",
-    )
-    assert certified.exit_code == 0, certified.stderr
-    assert json.loads((tmp_path / "c.json").read_text())["confidence"] == 0.9
-
-
-@pytest.mark.slow
-@needs_encoder
-def test_what_is_no_number_in_a_column_of_numbers_is_said(discreet, invoke, tmp_path):
-    data, run, _ = discreet
-    table = pd.read_csv(data).astype({"likes": object})
-    table.loc[3, "likes"] = "John Smith"
-    table.to_csv(tmp_path / "odd.csv", index=False)
-    done = invoke("predict", run, tmp_path / "odd.csv")
-    assert done.exit_code == 0
-    assert "1 of 150 values of 'likes' are missing or no numbers; the median was filled in" in done.stderr
-    assert "John" not in done.stderr + done.stdout

@@ -166,7 +166,7 @@ def test_over_the_listed_words_the_answer_is_the_same_by_construction(fitted):
     for method, model in fitted.items():
         p = versions.map(lambda t, m=model: m.predict_proba(t)[:, 1]).values
         spread = np.ptp(p, axis=1).max()
-        assert spread > 0.01 if method == "plain" else spread < 1e-9, method
+        assert spread > 0.01 if method == "plain" else spread < 1e-6, method
     found = certify(fitted["sensei"].pipeline_, versions, eps=0.0, output_distance=total_variation)
     assert found.r_low == found.r_high == 0
     assert fitted["plain"].features_.alike is None

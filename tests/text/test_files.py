@@ -53,7 +53,7 @@ def test_a_saved_model_reads_alike_as_it_did_and_an_older_file_does_not(model, t
     again = load_text(path, Small())
     assert again.read_alike is None
     assert (again.predict_proba(texts + mine) == model.predict_proba(texts + mine)).all()
-    assert np.ptp(again.predict_proba(mine), axis=0).max() < 1e-9
+    assert np.ptp(again.predict_proba(mine), axis=0).max() < 1e-7  # rounding of the means in float32
     with np.load(path) as stored:
         arrays = {name: stored[name] for name in stored.files}
     about = json.loads(str(arrays["about"]))
@@ -61,7 +61,7 @@ def test_a_saved_model_reads_alike_as_it_did_and_an_older_file_does_not(model, t
     np.savez(tmp_path / "older.npz", **(arrays | {"about": np.array(json.dumps(about))}))
     older = load_text(tmp_path / "older.npz", Small())
     assert older.read_alike is False
-    assert np.ptp(older.predict_proba(mine), axis=0).max() > 1e-6
+    assert np.ptp(older.predict_proba(mine), axis=0).max() > 1e-5
 
 
 def test_a_way_of_reading_that_a_file_cannot_hold_is_refused(monkeypatch, tmp_path):
@@ -195,8 +195,10 @@ def test_an_encoder_of_a_folder_is_found_from_anywhere_and_beside_the_file(in_a_
 
 def test_an_encoder_whose_folder_is_gone_is_asked_for_and_can_be_given(in_a_folder, tmp_path):
     (tmp_path / "encA").rename(tmp_path / "encB")
-    with pytest.raises(FileNotFoundError, match=r"was the folder 'encA'.*load_text\(path, encoder=folder\)"):
+    with pytest.raises(FileNotFoundError, match=r"was the folder 'encA'.*load_text\(path, encoder=folder\).*--encoder"):
         load_text(in_a_folder)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*encC, where the encoder"):
+        load_text(in_a_folder, encoder=tmp_path / "encC")
     assert load_text(in_a_folder, encoder=tmp_path / "encB").features_.encoder_.fingerprint == "abc"
     (tmp_path / "encB" / "weights").write_text("other")
     with pytest.raises(ValueError, match="their hashes differ"):

@@ -1,4 +1,5 @@
 import json
+import shutil
 import threading
 import urllib.request
 
@@ -14,6 +15,7 @@ from evenhand.text import TextClassifier
 from evenhand.workflow.explore import serve
 from evenhand.workflow.explore_texts import TextExplorer
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 COUNTS = HashingVectorizer(n_features=64, norm="l2")
 COMMENTS = templates(200, seed=0)
 TOKENS = list(COMMENTS.groups.columns)
@@ -30,12 +32,13 @@ def explorer():
     return TextExplorer(model, COMMENTS.texts[:3])
 
 
-def test_every_version_is_shown_the_worst_first(explorer):
+def test_every_version_is_shown_the_worst_first(explorer, monkeypatch):
     text = next(text for text in COMMENTS.texts if " gay " in text)
+    assert explorer.ask({"text": text})["read_alike"]
+    assert not explorer.ask({"text": "Nobody sings."})["read_alike"]
+    monkeypatch.setattr(explorer.model.features_, "alike", None)  # read alike, none of them moves
     said = explorer.ask({"text": text})
     assert len(said["versions"]) == len(TOKENS) - 1  # training drew two of them
-    assert said["read_alike"]
-    assert not explorer.ask({"text": "Nobody sings."})["read_alike"]
     versions = TokenSwap(TOKENS)([text]).values[0]
     p = explorer.model.predict_proba(versions.tolist())[:, 1]
     assert said["scores"]["toxic"] == pytest.approx(p[0])
@@ -43,6 +46,15 @@ def test_every_version_is_shown_the_worst_first(explorer):
     worst = said["versions"][0]
     assert worst["text"] == versions[1 + int(np.abs(p[1:] - p[0]).argmax())]
     assert worst["decision"] == ("toxic" if worst["scores"]["toxic"] >= explorer.model.threshold_ else "fine")
+
+
+def test_of_two_classes_the_page_knows_which_is_flagged_and_from_where_on(explorer, monkeypatch):
+    """By its label: a page sorts labels that are numbers, whichever comes second."""
+    assert explorer.form()["flagged"] == {"label": "toxic", "threshold": explorer.model.threshold_}
+    monkeypatch.setattr(explorer.model, "metadata_", {"labels": ["1", "0"]})
+    assert explorer.form()["flagged"]["label"] == "0"
+    monkeypatch.setattr(explorer.model, "metadata_", {"labels": ["a", "b", "c"]})
+    assert explorer.form()["flagged"] is None
 
 
 def test_words_that_are_left_are_named_and_a_text_without_versions_has_none(explorer):
@@ -67,10 +79,6 @@ def test_the_page_is_served_and_asks(explorer):
     finally:
         server.shutdown()
         server.server_close()
-
-
-def test_a_folder_without_a_text_model_is_another_kind_of_run(tmp_path):
-    assert TextExplorer.of(tmp_path) is None
 
 
 def test_beside_columns_the_usual_values_stand_in_for_what_is_not_said():
@@ -136,11 +144,38 @@ def test_columns_beside_the_text_can_be_filled_in_and_a_row_chosen(beside):
         beside.row(200)
 
 
-def test_a_table_without_the_texts_is_refused(monkeypatch, tmp_path, beside):
-    (tmp_path / "model.text").write_bytes(b"")
-    monkeypatch.setattr("evenhand.workflow.explore_texts.load_text", lambda path: beside.model)
+def test_a_table_without_the_texts_is_refused(beside):
     with pytest.raises(TableError, match="reads its texts from the column 'says'; the table has a, b"):
-        TextExplorer.of(tmp_path, pd.DataFrame({"a": ["x"], "b": [1]}))
-    one = TextExplorer.of(tmp_path, pd.DataFrame({"other": ["x", None]}))
-    assert one is not None
-    assert one.texts == ["x", ""]
+        TextExplorer.of(beside.model, pd.DataFrame({"a": ["x"], "b": [1]}))
+    assert TextExplorer.of(beside.model, pd.DataFrame({"other": ["x", None]})).texts == ["x", ""]
+    assert TextExplorer.of(beside.model).texts == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_on_a_narrow_screen_nothing_is_cut_off_and_no_word_broken(explorer, monkeypatch):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    monkeypatch.setattr(explorer.model, "metadata_", {"labels": ["acceptable", "unacceptable"], "target": "toxic"})
+    server = serve(explorer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with playwright.sync_playwright() as p:
+            browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=180_000)
+            page = browser.new_page(viewport={"width": 400, "height": 900})
+            page.goto(f"http://127.0.0.1:{server.server_address[1]}/")
+            page.locator("#text").fill("My gay neighbour sings.")
+            page.locator("#ask").click()
+            page.wait_for_selector("#answer table")
+            said = page.locator("#answer").inner_text()
+            box = page.locator("#answer table").bounding_box()
+            heights = [
+                page.locator("tr", has_text=word).first.bounding_box()["height"] for word in ("blind", "straight")
+            ]
+            browser.close()
+    finally:
+        server.shutdown()
+        server.server_close()
+    of = explorer.ask({"text": "My gay neighbour sings."})["scores"]["unacceptable"]
+    assert f"probability of unacceptable: {of:.2f}; from {explorer.model.threshold_:.2f} on the decision is un" in said
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= 400
+    assert max(heights) < 40  # one line each

@@ -18,7 +18,7 @@ from evenhand.workflow.text_judging import (
     without_texts,
     worst_of,
 )
-from evenhand.workflow.text_task import text_task
+from evenhand.workflow.text_task import Beside, text_task
 
 COUNTS = HashingVectorizer(n_features=96, norm="l2")
 COMMENTS = templates(300, seed=0)
@@ -103,7 +103,7 @@ def test_models_are_compared_at_one_false_positive_rate():
 
 @pytest.mark.parametrize("swaps", [TokenSwap(TOKENS), GenderSwap()])
 def test_several_classes_have_auc_errors_by_class_and_a_ctf_score_of_their_own(swaps):
-    texts = [f"{'He' if i % 2 else 'She'} said: {text}" for i, text in enumerate(COMMENTS.texts)]
+    texts = [f"{'He' if i % 2 else 'She'} said: {text} {i}" for i, text in enumerate(COMMENTS.texts)]  # no copies
     kinds = np.where(COMMENTS.y == 1, "bad", np.where(np.arange(300) % 3 == 0, "dull", "fine"))
     task = text_task(pd.DataFrame({"t": texts, "y": kinds}), "t", "y")
     model, versions = fitted(task, swaps, "plain"), swaps(task.held_out)
@@ -122,3 +122,35 @@ def test_several_classes_have_auc_errors_by_class_and_a_ctf_score_of_their_own(s
     assert found.scores["ctf"] != pytest.approx(found.scores["worst_move"])
     own = found.worst["compared_with"].to_numpy()
     assert own == pytest.approx(of_each[:, 0].max(axis=1))
+
+
+def test_a_text_that_was_pasted_is_one_observation_by_term_class_and_group():
+    texts = [f"{text} {i}" for i, text in enumerate(COMMENTS.texts)]
+    table = pd.DataFrame({"t": texts, "y": COMMENTS.y, "likes": np.arange(300) % 7})
+    table["sex"] = np.where(np.arange(300) % 2, "f", "m")
+    swaps = TokenSwap(TOKENS)
+    beside = Beside(sensitive=["sex"])
+    task = text_task(table, "t", "y", beside=beside)
+    model = TextClassifier(embed, swaps, "plain", text="t", **OPTIONS).fit(task.given, task.y)
+    alone, five = text_task(table[:100], "t", "y", share=1.0, beside=beside), [*range(100), *([3] * 4), *([7] * 4)]
+    pasted = text_task(table.iloc[five], "t", "y", share=1.0, beside=beside)
+    once = judge_task(model, alone, None, swaps, []).scores
+    again = judge_task(model, pasted, None, swaps, []).scores
+    assert (once["copies"], again["copies"]) == (0, 8)
+    assert again["terms"] == once["terms"]
+    assert again["groups"] == once["groups"]
+    assert (again["fped"], again["fned"]) == (once["fped"], once["fned"])
+    assert again["false_positive_rate"] != once["false_positive_rate"]  # a share of the rows
+    unknown = judge_task(model, pasted.unlabelled(), None, swaps, []).scores
+    assert unknown["copies"] == 8
+    assert sum(one["n"] for one in unknown["groups"]["sex"]) == 100
+
+
+def test_a_pasted_text_of_several_classes_is_one_observation():
+    kinds = np.where(COMMENTS.y == 1, "bad", np.where(np.arange(300) % 3 == 0, "dull", "fine"))
+    table, swaps = pd.DataFrame({"t": COMMENTS.texts, "y": kinds}), TokenSwap(TOKENS)
+    model = fitted(text_task(table, "t", "y"), swaps, "plain")
+    alone, pasted = (text_task(some, "t", "y", share=1.0) for some in (table, table.iloc[[*range(300), 0, 0, 1, 1]]))
+    once, again = (judge_task(model, task, None, swaps, []).scores for task in (alone, pasted))
+    assert again["copies"] - once["copies"] == 4
+    assert again["classes"] == once["classes"]

@@ -45,7 +45,7 @@ def test_what_holds_by_construction_is_told_from_what_is_learned(alike):
     assert fair["blind"] == plain["blind"]  # read alike is not blind
     assert "read_alike" not in plain
     certificate = alike.findings["certificate"]
-    assert certificate["mean"] == 0
+    assert certificate["mean"] == pytest.approx(0, abs=1e-7)  # rounding of the means in float32
     assert "by construction" in certificate["statement"]
     assert "nothing about words that are in no list" in certificate["statement"]
     assert certificate["worst"]["statement"] == "No version of a text moves its probabilities."
