@@ -35,7 +35,7 @@ from evenhand.search import GradientSearch
 from evenhand.training.loop import train
 
 EVERY = signature(SenSeIClassifier).parameters["every"].default  # whom the default search looks at
-FREE = signature(SenSeIClassifier).parameters["free"].default  # above 0: one more search, at eps = 0, of half of them
+FREE = signature(SenSeIClassifier).parameters["free"].default  # above 0: half of them also count at eps = 0
 HERE = Path(__file__).resolve().parent
 
 

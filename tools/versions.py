@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
 EXTRAS = ("cli", "report", "io", "onnx", "trees")
-TESTS = ["tests/test_domain.py", "tests/test_audit.py", "tests/test_regularizer.py", "tests/dual", "tests/fair_metrics",
+TESTS = ["tests/domain", "tests/test_audit.py", "tests/test_regularizer.py", "tests/dual", "tests/fair_metrics",
          "tests/estimators/test_base.py", "tests/files", "tests/tables", "tests/cli/test_use.py"]  # fmt: skip
 SHOWN = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "typer", "rich", "jinja2", "altair", "vl-convert-python",
          "safetensors", "skops", "onnx", "onnxscript", "onnxruntime", "lightgbm", "numba")  # fmt: skip

@@ -1,5 +1,8 @@
 """The example itself, with a tiny BERT of random weights: nothing is downloaded."""
 
+import json
+import shutil
+
 import pytest
 
 
@@ -46,3 +49,34 @@ def test_the_regularizer_reaches_the_encoder(example):
     fair(model.head, model.pooled(["a gay editor", "a straight editor"])).backward()
     assert float(model.head[0].weight.grad.abs().sum()) > 0
     assert float(encoder.embeddings.word_embeddings.weight.grad.abs().sum()) > 0
+
+
+@pytest.fixture
+def trainer(monkeypatch):
+    pytest.importorskip("accelerate", reason="the Trainer needs accelerate: pip install accelerate")
+    # the folder tests/datasets must not be taken for the package of that name
+    monkeypatch.setattr("transformers.trainer.is_datasets_available", lambda: False)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_trainer_goes_on_from_a_checkpoint_with_its_lam(example, trainer, tmp_path):
+    whole = example.main("tiny", n=60, steps=6, trainer=True, folder=tmp_path)
+    assert {each.name for each in (tmp_path / "SenSeI").iterdir()} == {"checkpoint-3", "checkpoint-6"}
+    state = json.loads((tmp_path / "SenSeI" / "checkpoint-3" / "trainer_state.json").read_text())
+    halfway = state["stateful_callbacks"]["evenhand"]["attributes"]["lam"]
+    assert len({1.0, round(halfway, 6), round(whole["SenSeI"]["lam"], 6)}) == 3
+    shutil.rmtree(tmp_path / "SenSeI" / "checkpoint-6")
+    again = example.main("tiny", n=60, steps=6, trainer=True, folder=tmp_path)
+    assert again["SenSeI"]["lam"] == pytest.approx(whole["SenSeI"]["lam"], abs=1e-3)  # batches come in another order
+    assert abs(again["SenSeI"]["lam"] - halfway) > 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_trainer_treats_versions_more_alike(example, trainer):
+    scores = example.main("tiny", n=300, steps=80, trainer=True)
+    plain, fair = scores["plain"], scores["SenSeI"]
+    assert plain["BA"] > 0.8
+    assert fair["BA"] > 0.7
+    assert fair["CTF"] < 0.6 * plain["CTF"]
+    assert fair["PC"] > plain["PC"]

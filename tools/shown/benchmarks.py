@@ -33,9 +33,9 @@ def speed() -> str:
     peer = f"inFairness {results['settings']['infairness']}"
     lines = [
         "CPU milliseconds of one training step, one thread, side by side (`benchmarks/step.py`): the paper's numbers",
-        "of search steps, on all rows of a batch as inFairness does; the default, which looks at each fourth row and,",
-        "for differences that cost nothing, at each eighth once more; the default search on each fourth row alone",
-        "(`free=0`), and on all rows:",
+        "of search steps, on all rows of a batch as inFairness does; the default, which looks at each fourth row, of",
+        "which half also count for differences that cost nothing; the default search without them (`free=0`), and on",
+        "all rows:",
         "",
         "| | plain step | SenSeI, default | `free=0` | `free=0`, all rows | SenSeI, the paper's steps "
         f"| {peer}, the same | times faster | at most |",

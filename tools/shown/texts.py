@@ -54,7 +54,7 @@ def text_block(name: str) -> str:
         return employed(pd.read_csv(find("occupations_runs.csv")))
     if name == "fig2_default":
         return drawn(pd.read_csv(find("fig2_default.csv")))
-    if name == "finetune_transformer":
+    if name in ("finetune_transformer", "finetune_trainer"):
         return finetuned(json.loads(find(f"{name}.json").read_text()))
     if name == "moderation_gains":
         return moderated(pd.read_csv(find("moderation_runs.csv")))
@@ -171,8 +171,8 @@ def finetuned(run: dict[str, Any]) -> str:
     digits = {"CPU minutes": 1}
     body = [[method, *(f"{found[name]:.{digits.get(name, 3)}f}" for name in names)] for method, found in scores.items()]
     said = (
-        f"{run['comments']:,} comments (seven tenths to train on), {run['steps']} steps, rho {run['rho']:g}; "
-        f"{run['minutes']:.0f} minutes for both, {run['threads']} thread(s)."
+        f"{run['comments']:,} comments (seven tenths to train on), {run['steps']} steps, rho {run['rho']:g}, "
+        f"{run['threads']} thread(s)."
     )
     return f"{rows(['', *names], body)}\n\n{said}"
 
