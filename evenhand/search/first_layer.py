@@ -127,13 +127,18 @@ class _MovedWith(torch.autograd.Function):
         in_place = ctx.fresh and not torch.is_grad_enabled()
         weight_slope = None
         for part, u, v, rows in zip(of_worst, saved[0::3], saved[1::3], saved[2::3]):
-            of_z = of_z.index_add_(0, rows, part) if in_place else of_z.index_add(0, rows, part)
+            of_z = _add_rows(of_z if in_place else of_z.clone(), rows, part)
             if ctx.needs_input_grad[1]:
                 along = (u.T @ part).T @ directions.T
                 weight_slope = along if weight_slope is None else weight_slope + along
                 if v is not None:
                     weight_slope = torch.addmm(weight_slope, part.T, v)
         return of_z, weight_slope, *[None] * (2 + 4 * len(of_worst))
+
+
+def _add_rows(to: Tensor, rows: Tensor, part: Tensor) -> Tensor:
+    """``to.index_add_(0, rows, part)``, a third of the time where people lie beside each other in memory."""
+    return to.T.index_add_(1, rows, part.T).T if to.stride(0) == 1 else to.index_add_(0, rows, part)
 
 
 def split(model: Any) -> Split | None:

@@ -165,10 +165,10 @@ def test_over_the_listed_words_the_answer_is_the_same_by_construction(fitted):
     versions = TokenSwap(TOKENS)(HELD_OUT)
     for method, model in fitted.items():
         p = versions.map(lambda t, m=model: m.predict_proba(t)[:, 1]).values
-        spread = np.ptp(p, axis=1).max()
+        spread = np.ptp(p, axis=1).max()  # some processors round a row by where it stands in the batch
         assert spread > 0.01 if method == "plain" else spread < 1e-6, method
     found = certify(fitted["sensei"].pipeline_, versions, eps=0.0, output_distance=total_variation)
-    assert found.r_low == found.r_high == 0
+    assert 0 <= found.r_low <= found.r_high < 1e-6
     assert fitted["plain"].features_.alike is None
     asked = classifier(steps=20, rho=1.0, read_alike=False).fit(TEXTS, Y)
     assert np.ptp(versions.map(lambda t: asked.predict_proba(t)[:, 1]).values, axis=1).max() > 0.001
