@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -63,9 +64,11 @@ class SenSeI(Objective):
             self.last = {"loss": loss.detach()}
             return loss
         every = self.every if self.training else 1
-        looks = [self._look_at(self.regularizer, self.rho * (1 - self.free), batch.y, every)]
+        weighed = [(self.regularizer, self.rho * (1 - self.free), every)]
         if self.of_free is not None:
-            looks.append(self._look_at(self.of_free, self.rho * self.free, batch.y, 2 * every if self.training else 1))
+            weighed.append((self.of_free, self.rho * self.free, 2 * every if self.training else 1))
+        parts = _parts(batch.y, [every for _, _, every in weighed])
+        looks = [_Look(fair, part, rho * share) for (fair, rho, _), (part, share) in zip(weighed, parts)]
         # One forward pass serves loss and regularizer unless train mode changes the output (dropout, BatchNorm).
         once = mode_free(model) and (looks[0].part is None or self.regularizer.at is None)
         fair = self._at_once(model, batch, looks) if once else self._beside(model, batch, looks)
@@ -99,24 +102,28 @@ class SenSeI(Objective):
         h_x, h_worst = view.with_worst(list(zip(found, parts)), self.regularizer.fair_metric)
         return [look.fair.valued(h_x, h, each, look.part) for look, h, each in zip(looks, h_worst, found)]
 
-    def _look_at(self, fair: FairRegularizer, rho: float, y: Tensor, every: int) -> _Look:
-        part, share = self._part(y, every)
-        return _Look(fair, part, rho * share)
 
-    def _part(self, y: Tensor, every: int) -> tuple[Tensor | None, float]:
-        """The rows that are looked at, None for all, and how much the mean over them counts.
+def _parts(y: Tensor, every: Sequence[int]) -> list[tuple[Tensor | None, float]]:
+    """For each of these numbers the rows that are looked at, None for all, and how much the mean over them counts.
 
-        Batches may come in any order, classes in turn for example: each class gives its share. Over several ranks the
-        part is that of the joint batch, of which a rank may have more or less than of the rows.
-        """
+    Batches may come in any order, classes in turn for example: each class gives its share. Over several ranks the
+    part is that of the joint batch, of which a rank may have more or less than of the rows.
+    """
+    if max(every) == 1:
+        return [(None, 1.0) for _ in every]
+    joint, own = ranks.whole(y.flatten(1)[:, 0] if y.ndim > 1 else y)
+    order = torch.argsort(joint, stable=True)
+
+    def of(every: int) -> tuple[Tensor | None, float]:
         if every == 1:
             return None, 1.0
-        joint, own = ranks.whole(y.flatten(1)[:, 0] if y.ndim > 1 else y)
-        part = torch.argsort(joint, stable=True)[::every].sort().values
+        part = order[::every].sort().values
         if ranks.world() == 1:
             return part, 1.0
         ours = (part[(part >= own.start) & (part < own.stop)] - own.start).to(y.device)
         return ours, len(ours) / len(part) * len(joint) / max(len(y), 1)
+
+    return [of(each) for each in every]
 
 
 def _of(batch: Batch, part: Tensor | None) -> Batch:

@@ -103,37 +103,48 @@ def moved_with(
     fresh: the slope that comes back is made for this tensor alone and may be written over; of a matrix this large fresh
     memory costs more than the arithmetic.
     """
-    flat = [part for found, rows in worst for part in (found.z, found.u, found.v, rows)]
-    result: Tensor = _MovedWith.apply(z, weight, directions, fresh, *flat)  # type: ignore[no-untyped-call]
+    found, rows = [each for each, _ in worst], torch.cat([part for _, part in worst])
+    u = torch.cat([each.u for each in found if each.u is not None])
+    parts = [each.z for each in found], [each.v for each in found]
+    result: Tensor = _MovedWith.apply(z, weight, directions, fresh, rows, u, *parts)  # type: ignore[no-untyped-call]
     return result
 
 
 class _MovedWith(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, weight: Tensor, directions: Tensor, fresh: bool, *flat: Tensor | None) -> Tensor:
-        z_worst = [part for part in flat[::4] if part is not None]
-        ctx.save_for_backward(directions, *(part for i, part in enumerate(flat) if i % 4))
-        ctx.sizes, ctx.fresh = [len(z), *(len(part) for part in z_worst)], fresh
-        joint = beside(z, z.shape[1], sum(ctx.sizes)) if z.stride(0) == 1 else z.new_empty(sum(ctx.sizes), z.shape[1])
-        for rows, part in zip(torch.split(joint, ctx.sizes), (z, *z_worst)):
-            rows.copy_(part)
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        weight: Tensor,
+        directions: Tensor,
+        fresh: bool,
+        rows: Tensor,
+        u: Tensor,
+        z_worst: list[Tensor],
+        v: list[Tensor | None],
+    ) -> Tensor:
+        ctx.save_for_backward(directions, rows, u, *v)
+        ctx.sizes, ctx.fresh = [len(part) for part in z_worst], fresh
+        n = len(z) + len(rows)
+        joint = beside(z, z.shape[1], n) if z.stride(0) == 1 else z.new_empty(n, z.shape[1])
+        for place, part in zip(torch.split(joint, [len(z), *ctx.sizes]), (z, *z_worst)):
+            place.copy_(part)
         return joint
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         """As for ``moved``, summed over the parts."""
-        directions, *saved = ctx.saved_tensors
-        of_z, *of_worst = torch.split(slope, ctx.sizes)
-        in_place = ctx.fresh and not torch.is_grad_enabled()
+        directions, rows, u, *v = ctx.saved_tensors
+        of_z, of_worst = torch.split(slope, [len(slope) - len(rows), len(rows)])
         weight_slope = None
-        for part, u, v, rows in zip(of_worst, saved[0::3], saved[1::3], saved[2::3]):
-            of_z = _add_rows(of_z if in_place else of_z.clone(), rows, part)
-            if ctx.needs_input_grad[1]:
-                along = (u.T @ part).T @ directions.T
-                weight_slope = along if weight_slope is None else weight_slope + along
-                if v is not None:
-                    weight_slope = torch.addmm(weight_slope, part.T, v)
-        return of_z, weight_slope, *[None] * (2 + 4 * len(of_worst))
+        if ctx.needs_input_grad[1]:
+            weight_slope = (u.T @ of_worst).T @ directions.T
+            for part, move in zip(torch.split(of_worst, ctx.sizes), v):
+                if move is not None:
+                    weight_slope = torch.addmm(weight_slope, part.T, move)
+        in_place = ctx.fresh and not torch.is_grad_enabled()
+        of_z = _add_rows(of_z if in_place else of_z.clone(), rows, of_worst)
+        return of_z, weight_slope, *[None] * 6
 
 
 def _add_rows(to: Tensor, rows: Tensor, part: Tensor) -> Tensor:

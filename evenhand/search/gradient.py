@@ -236,14 +236,14 @@ class _Climb:
         ascent = None if self.search.line_search else self.search.ascent(into, self.search.full_step)
         moved = torch.zeros_like(self.current)
         best_v = self.v
-        for _ in range(self.search.full_steps):
+        for step in range(self.search.full_steps):
             slope = self.path.slope_v()
             if price is not None:
                 slope.sub_(price[1], alpha=2 * self.lam)
             slope = self.moves.across(slope)
             if ascent is None:
                 into, objective = self._along_line(into, slope, price, held)
-                price = self._price(into)
+                price = self._price(into) if step + 1 < self.search.full_steps else None
             else:
                 ascent.climb(slope)
                 self._into_box(held, into)
