@@ -22,4 +22,4 @@ def check_device(device: Device, dtype: torch.dtype = torch.float32) -> None:
 
 def device_of_float64(device: Device) -> str:
     """Where to compute in float64 what lies on a device: there, or on the CPU if it has none."""
-    return str(device) if torch.device(device).type == "cuda" else "cpu"
+    return str(torch.device(device)) if torch.device(device).type == "cuda" else "cpu"

@@ -113,7 +113,8 @@ class ErrorRates:
     def __str__(self) -> str:
         text = f"false positives {self.fpr:.3f}, false negatives {self.fnr:.3f}; over {len(self.fpr_of)} groups FPED "
         more = f"; undefined: {'; '.join(self.undefined[:5])}" if self.undefined else ""
-        more += f"; {self.copies:,} rows that repeat another were not counted" if self.copies else ""
+        repeat = "row that repeats another was" if self.copies == 1 else "rows that repeat another were"
+        more += f"; {self.copies:,} {repeat} not counted" if self.copies else ""
         return text + f"{self.fped:.2f}, FNED {self.fned:.2f}{more}"
 
 
@@ -185,8 +186,10 @@ def _once(texts: Sequence[Any] | None, marks: Sequence[NDArray[np.bool_]]) -> ND
     if texts is None:
         return np.arange(n, dtype=np.intp)
     said = np.asarray(texts, dtype=object)
-    if len(said) != n:
-        raise ValueError(f"texts must be one for each of the {n} rows, got {len(said)}")
+    if said.ndim == 0 or len(said) != n:
+        raise ValueError(
+            f"texts must be one for each of the {n} rows, got {len(said) if said.ndim else 'a single one'}"
+        )
     return first_of_each(zip(*said.reshape(n, -1).T, *marks))
 
 

@@ -33,6 +33,7 @@ class ModelStep:
 
     def __init__(self) -> None:
         self.lam = torch.zeros(())
+        self.left: float | None = None  # lam as the batches of this step have moved it
         self.total, self.count = torch.zeros(()), 0
         self.models: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()  # in this step; their parameters
         self.seen: dict[int, _Seen] = {}  # those, and what their inputs were computed by
@@ -52,17 +53,22 @@ class ModelStep:
         own = {id(p) for p in parameters}
         known = self.models.get(model, own)
         same = own <= known or own >= known  # some may be frozen or freed meanwhile
+        same = same and (self.left is None or self.left == float(lam))  # not set by hand meanwhile, or loaded
         if not (former and same and all(now[id(t)].state == self.seen[id(t)].state for t in former)):
             self.lam, self.total, self.count = lam.detach().clone(), torch.zeros_like(lam), 0
             self.models.clear()
             now = {i: now[i] for i in tensors}
-        self.models[model], self.seen = own, now
+        self.models[model], self.seen, self.left = own, now, None
 
     def mean(self, value: Tensor, n: int) -> Tensor:
         """The mean over the batches of this step so far, the last of which has this mean over n people."""
         first = self.count == 0
         self.total, self.count = self.total + value * n, self.count + n
         return value if first else self.total / self.count
+
+    def leave(self, lam: Tensor) -> None:
+        """lam as the batches so far have moved it: where somebody else changes it, the next batch begins a new step."""
+        self.left = float(lam)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy begins with a step of its own: its models are others."""

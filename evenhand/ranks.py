@@ -31,6 +31,7 @@ class Share(NamedTuple):
     before: int
     own: int
     total: int
+    together: bool = False  # whether all ranks are here at once, and may ask each other
 
 
 _share: ContextVar[Share | None] = ContextVar("evenhand_share", default=None)
@@ -102,7 +103,7 @@ def share_of(n: int) -> Share:
     if world() == 1:
         return Share(0, n, n)
     counts = [int(row[0]) for row in gather([n])]
-    return Share(sum(counts[: rank()]), n, sum(counts))
+    return Share(sum(counts[: rank()]), n, sum(counts), together=True)
 
 
 def mean_of_all(values: Tensor) -> Tensor:
@@ -151,6 +152,11 @@ def rand_rows(n: int, width: int, generator: torch.Generator | None, like: Tenso
     share = drawing(n)
     drawn = torch.rand(share.total, width, generator=generator, dtype=torch.float32, device=like.device)
     return drawn if share.total == n else drawn[share.before : share.before + n]
+
+
+def largest_of_all(n: int, number: int) -> int:
+    """The largest of the ranks' numbers where they draw together for their n rows, see ``joint_draws``."""
+    return int(max(row[0] for row in gather([number]))) if drawing(n).together else number
 
 
 def own_part(rows: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -141,6 +141,7 @@ class PricedSearch(nn.Module):
         if self.training and self.eps > 0 and share.total:
             mean_d_x = self._step.mean(ranks.mean_of_all(found.d_x.detach()).to(self.lam), share.total)
             self.lam.copy_(self.lam_rule(self._step.lam, mean_d_x, self.eps))
+            self._step.leave(self.lam)
         return found
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
@@ -254,7 +255,7 @@ class FairRegularizer(PricedSearch):
             d_y = DistanceGain(own, self.output_distance)(h_worst)
             d_y, d_x = (each.mean() if len(own) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
             value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)
-        return Evaluated(value, d_y, d_x, h_x, found)
+        return Evaluated(value, d_y, d_x, h_x, replace(found, free=None))  # which would keep the whole search alive
 
 
 def check_inside(bounds: Bounds, x: Tensor, tolerance: float = 1e-6) -> None:

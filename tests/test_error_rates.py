@@ -148,6 +148,10 @@ def test_a_text_that_was_pasted_buys_no_confidence():
     assert (again.fpr_interval_of["gay"], again.counts["gay"]) == (alone.fpr_interval_of["gay"], (2, 2))
     assert (again.fpr, again.fpr_of["gay"], again.fped) == (alone.fpr, 0.5, alone.fped)
     assert "4 rows that repeat another were not counted" in str(again)
+    once = error_rates(y + [0], flagged + [1], {}, [*texts, texts[0]])
+    assert "1 row that repeats another was not counted" in str(once)
+    with pytest.raises(ValueError, match="one for each of the 5 rows, got a single one"):
+        error_rates(y, flagged, groups, "a gay man")
     without = error_rates(np.array(y)[pasted], np.array(flagged)[pasted], some)
     assert (without.copies, without.counts["gay"]) == (0, (6, 2))
     assert without.fpr_interval_of["gay"][0] > alone.fpr_interval_of["gay"][0]

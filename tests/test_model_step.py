@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from evenhand import FairMetric, FairRegularizer
 from evenhand.model_step import ModelStep
 
 
@@ -184,3 +185,16 @@ def test_a_copy_begins_with_a_step_of_its_own():
     for other in (copy.deepcopy(step), pickle.loads(pickle.dumps(step))):
         assert begun(other, model) == 0
     assert begun(step, model) == 3
+
+
+def test_lam_set_by_hand_between_two_batches_begins_a_step():
+    """Whether in place, as an optimizer or a checkpoint does, or as another tensor."""
+    fair = FairRegularizer(FairMetric([[1.0], [0.0]]), eps=0.1, lam_rule=lambda lam, d_x, eps: lam + 1)
+    model, x = nn.Linear(2, 2), torch.rand(8, 2)
+    for given in (torch.Tensor.fill_, lambda lam, value: setattr(fair, "lam", torch.tensor(value))):
+        fair(model, x).backward()
+        given(fair.lam, 5.0)
+        fair(model, x).backward()
+        assert fair.lam == 6
+        fair(model, x).backward()  # accumulated: lam moves from 5 once
+        assert fair.lam == 6

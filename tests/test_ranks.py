@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from evenhand import FairMetric, FairRegularizer, SenSeIClassifier, ranks
+from evenhand.fair_metrics import per_token
 from evenhand.objectives import Batch, SenSeI
 from evenhand.search import GradientSearch
 from evenhand.training.loop import train
@@ -63,6 +64,40 @@ def what_costs_nothing() -> dict[str, list]:
     wrapped = DistributedDataParallel(model) if ranks.world() > 1 else model
     (0 * wrapped(x[rows]).sum() + objective(model, Batch(x[rows], Y[:12][rows]))).backward()
     return {"gradient": [p.grad.flatten().tolist() for p in model.parameters()]}
+
+
+class Tokens(nn.Module):
+    """Sequences of vectors, padded: the mean of those that are there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = net()
+
+    def forward(self, x, attention_mask):
+        here = attention_mask[..., None].to(x)
+        return self.head((x * here).sum(1) / here.sum(1))
+
+
+def tokens() -> dict[str, list]:
+    """One rank's texts are shorter than the other's, and padded by themselves."""
+    model, own = Tokens().double(), torch.Generator().manual_seed(1)
+    fair = FairRegularizer(per_token(FairMetric(METRIC.double())), 0.05, vary="x", generator=own)
+    x, lengths = X[:60].double().view(12, 5, 5), torch.tensor([5, 4, 5, 3, 5, 4, 2, 1, 3, 3, 2, 2])
+    mask = (torch.arange(5) < lengths[:, None]).long()
+    rows = slice(6 * ranks.rank(), 6 * ranks.rank() + 6) if ranks.world() > 1 else slice(0, 12)
+    width = int(lengths[rows].max())
+    wrapped = DistributedDataParallel(model) if ranks.world() > 1 else model
+    batch = {"x": x[rows, :width], "attention_mask": mask[rows, :width]}
+    (0 * wrapped(**batch).sum() + fair(wrapped, batch)).backward()
+    drawn = torch.rand(2, generator=own).tolist()
+    return {"gradient": [p.grad.flatten().tolist() for p in model.parameters()], "drawn": drawn}
+
+
+def alone() -> dict[str, list]:
+    """In eval mode one rank may look by itself: nobody waits for the other."""
+    if ranks.rank() == 0:
+        SenSeI(regularizer(), 3.0, free=0.5).eval()(net(), Batch(X[:8], Y[:8]))
+    return {"came back": [ranks.rank()]}
 
 
 def training(**more) -> dict[str, list]:
@@ -145,6 +180,8 @@ def main(out: Path) -> None:
             results[shard] = gradients(shard)
         results |= {
             "costs nothing": what_costs_nothing(),
+            "tokens": tokens(),
+            "alone": alone(),
             "training": training(),
             "streams": streams(),
             "estimator": estimator(),
@@ -214,6 +251,17 @@ def test_ranks_agree_whether_the_search_has_met_what_costs_nothing(found):
     assert any(abs(g) > 1e-3 for part in alone["gradient"] for g in part)
     for rank in found:
         assert close(rank["costs nothing"], alone)
+
+
+def test_ranks_whose_texts_are_of_other_lengths_draw_the_noise_of_one_process(found):
+    joint = tokens()
+    assert any(abs(g) > 1e-3 for part in joint["gradient"] for g in part)
+    for rank in found:
+        assert close(rank["tokens"], joint)
+
+
+def test_a_rank_looks_alone_in_eval_mode(found):
+    assert [rank["alone"]["came back"] for rank in found] == [[0], [1]]
 
 
 @pytest.mark.parametrize("what", ["training", "streams", "estimator", "streamed", "again"])

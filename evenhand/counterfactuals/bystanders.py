@@ -40,6 +40,7 @@ _ROLE_OF = re.compile(  # the singer Ann; the singer of the band, Ann; singer-so
     r"\s?,?\s+|\s?,?\s+(?:of|at|for|in|from)\s[^.;:!?]{2,60},\s+|\s?[-/]\s?([\w\]]+),?\s+|"
     r"\s?,?\s+(?:(?:and|or|,)\s+)+(?:[a-z]+\s+){0,2}([\w\]\[]+)\s?,?\s+"
 )
+_FAR = 200  # characters: more than lies between a noun and the name it is said of
 _OPENING = re.compile(  # "In his book, the critic "; "But like his heroes, "; "For his courage "
     r"[\s\"“]*(?!(?:He|She)\b).*[,\"”]\s+"
     r"(?:(?!(?:his|her|with|by|to|than)\b)[\w\[\]’'.-]+,?\s+){0,9}|"
@@ -238,12 +239,16 @@ def _named_so(who: Mention, words: frozenset[str], sites: Sequence[Site]) -> boo
 
 
 def _same_person(text: str, noun: Mention, everybody: Sequence[Mention]) -> bool:
-    """Whether a noun is said of somebody named: "is a ", "the singer Ann Lee", "Ann Lee, the singer"."""
+    """Whether a noun is said of somebody named: "is a ", "the singer Ann Lee", "Ann Lee, the singer".
+
+    everybody: in the order in which they stand."""
     if _LINK.search(text[max(0, noun.start - 80) : noun.start]) or re.match(r"\s?,\s+(?:he|she)\b", text[noun.end :]):
         return True  # A gifted cook, she
     for who in everybody:
         if who.start <= noun.end:
             continue
+        if who.start - noun.end > _FAR:
+            break
         between = _TITLES.sub("", text[noun.end : who.start])
         if who.noun and re.fullmatch(r"(?:\s?,|\s+(?:is|was|became))\s+", between):
             return True  # The patient is a man

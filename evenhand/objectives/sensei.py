@@ -95,7 +95,8 @@ class SenSeI(Objective):
         found = [first.fair.worst_from(view, batch.rows, first.part)]
         for look in looks[1:]:
             met = found[0].free  # at eps > 0 a search may begin with moves that cost nothing
-            if ranks.all_of_us(met is not None) and met is not None:
+            everywhere = ranks.all_of_us(met is not None) if self.training else met is not None
+            if met is not None and everywhere:
                 found.append(met(_places(look.part, first.part)))
             else:
                 found.append(look.fair.worst_from(view, batch.rows, look.part))

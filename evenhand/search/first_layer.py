@@ -217,7 +217,8 @@ class _Unseen(Tensor):
         name = getattr(func, "__name__", "")
         if views:
             return tree_map(lambda t: t.as_subclass(cls) if isinstance(t, Tensor) else t, gave)
-        if name in _WITHOUT_NUMBERS or (name == "__get__" and not tensors):
+        only_its_type = name in ("to", "type_as") and not isinstance(args[0], cls)  # of somebody else's numbers
+        if name in _WITHOUT_NUMBERS or only_its_type or (name == "__get__" and not tensors):
             return gave
         raise _Looked(name)
 
@@ -226,7 +227,8 @@ class _Unseen(Tensor):
 _WITHOUT_NUMBERS = frozenset({  # what may be asked of it that gives no view
     "__len__", "size", "dim", "ndimension", "numel", "nelement", "stride", "data_ptr", "storage_offset",
     "element_size", "get_device", "is_contiguous", "is_floating_point", "is_complex", "is_inference", "is_same_size",
-    "zeros_like", "ones_like", "empty_like", "new_zeros", "new_ones", "new_empty", "view_as", "expand_as",
+    "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like",
+    "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "view_as", "expand_as",
     "__hash__", "__repr__",
 })
 # fmt: on

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.fair_metrics.tokens import TokenMetric
-from evenhand.ranks import rand_rows
+from evenhand.ranks import largest_of_all, rand_rows
 from evenhand.search.gradient import GradientSearch
 from evenhand.search.mode import constant, gradients_allowed
 from evenhand.search.model_view import ModelView
@@ -194,7 +194,7 @@ class _Climb:
     def _noise(self, width: int, generator: torch.Generator | None) -> Tensor:
         """Uniform within +-1, (n, T, width): the same for the tokens that are there, however many are not."""
         place = self.here[:, :, 0].cumsum(1).long()  # 1 for a row's first token
-        most = int(place.max()) if place.numel() else 0
+        most = largest_of_all(len(place), int(place.max()) if place.numel() else 0)
         drawn = rand_rows(len(place), most * width, generator, self.x).to(self.x.dtype).view(len(place), most, width)
         drawn = torch.cat([drawn.new_zeros(len(place), 1, width), drawn.mul_(2).sub_(1)], 1)
         return drawn.gather(1, place[:, :, None].expand(-1, -1, width)) * self.here

@@ -107,8 +107,9 @@ def load_text(
     if encoder is None:
         encoder = _found(said, Path(path))
     elif isinstance(encoder, str | os.PathLike):
-        if _in_a_folder(os.fspath(encoder)) and not Path(encoder).is_dir():  # a hub must not be asked for it
-            raise FileNotFoundError(f"there is no folder {os.fspath(encoder)}, where the encoder is said to be")
+        encoder = os.path.expanduser(encoder)
+        if _in_a_folder(encoder) and not Path(encoder).is_dir():  # a hub must not be asked for it
+            raise FileNotFoundError(f"there is no folder {encoder}, where the encoder is said to be")
         encoder = SentenceEncoder(encoder, max_length=said["max_length"], progress=False)
     if encoder.fingerprint != said["hash"]:
         raise ValueError(

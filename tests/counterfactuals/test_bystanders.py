@@ -1,5 +1,7 @@
 """Nobody else who stays may be meant by a pronoun that changes: each reason, and beside it a text that is plain."""
 
+import time
+
 import pytest
 
 from evenhand.counterfactuals import GenderSwap
@@ -127,3 +129,12 @@ def test_the_only_person_with_a_full_name(text, name):
 def test_without_a_pronoun_that_changes_there_is_nobody_to_doubt():
     text = "Paul Lee met Howard Quill."
     assert not somebody_else(text, SWAP.sites(text), frozenset(["Paul"]), True)
+
+
+def test_a_long_text_takes_its_length_in_time():
+    """A second of it took a minute when every mention was compared with every other."""
+    others = "She wrote to the owner of the house, and the editor asked the author for an essay about a farmer. "
+    text = "Anna Lee is a lawyer. " + 80 * others
+    began = time.process_time()
+    assert len(SWAP([text])) <= 1
+    assert time.process_time() - began < 10

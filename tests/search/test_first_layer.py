@@ -354,11 +354,15 @@ LOOKS = {
     "a copy": lambda x: (x.detach().clone().clamp(0.9, 0.91).nan_to_num(0.9) - 0.9)[:, 1:2],
     "in place": lambda x: x.nan_to_num_(0.0).clamp(0.9, 0.91)[:, 1:2] - 0.9,
     "as another type": lambda x: (x.type(torch.float16).nan_to_num(0.9).clamp(0.9, 0.91) > 0.9)[:, 1:2] * 5.0,
+    "converted": lambda x: (x.to(torch.float16).nan_to_num(0.9).clamp(0.9, 0.91) > 0.9)[:, 1:2] * 5.0,
     "joined": lambda x: torch.cat([x, x], 1).nan_to_num(0.9).clamp(0.9, 0.91)[:, 1:2] - 0.9,
 }
 HARMLESS = {
     "its shape": lambda x: x.new_zeros(len(x), 1) + x.size(1) - x.shape[-1],
     "its type": lambda x: torch.zeros_like(x).to(x.dtype)[:, :1] * x.ndim * x.is_floating_point(),
+    "of its kind": lambda x: (
+        x.new_full((len(x), 1), 0.5) + torch.full_like(x, 2.0)[:, :1] + torch.ones(len(x), 1).to(x).type_as(x)
+    ),
     "views of it": lambda x: 0.0 * len([x.view(-1), *x.flatten(1).unbind(1), x.data, x.T]),
 }
 

@@ -193,13 +193,15 @@ def test_an_encoder_of_a_folder_is_found_from_anywhere_and_beside_the_file(in_a_
     assert load_text(in_a_folder).features_.encoder_.path == str((tmp_path / "models" / "encA").resolve())
 
 
-def test_an_encoder_whose_folder_is_gone_is_asked_for_and_can_be_given(in_a_folder, tmp_path):
+def test_an_encoder_whose_folder_is_gone_is_asked_for_and_can_be_given(in_a_folder, tmp_path, monkeypatch):
     (tmp_path / "encA").rename(tmp_path / "encB")
     with pytest.raises(FileNotFoundError, match=r"was the folder 'encA'.*load_text\(path, encoder=folder\).*--encoder"):
         load_text(in_a_folder)
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*encC, where the encoder"):
         load_text(in_a_folder, encoder=tmp_path / "encC")
     assert load_text(in_a_folder, encoder=tmp_path / "encB").features_.encoder_.fingerprint == "abc"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_text(in_a_folder, encoder="~/encB").features_.encoder_.fingerprint == "abc"
     (tmp_path / "encB" / "weights").write_text("other")
     with pytest.raises(ValueError, match="their hashes differ"):
         load_text(in_a_folder, encoder=str(tmp_path / "encB"))
