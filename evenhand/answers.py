@@ -40,6 +40,12 @@ def as_given(x: Tensor, model: Any) -> Any:
     return rows if names is None else pd.DataFrame(rows, columns=names)
 
 
+def asked_for(method: str, model: Any, x: Tensor) -> Any:
+    """What a method of the estimator says of encoded rows; one around a network of fewer digits is asked in those."""
+    ask = getattr(model, method)
+    return _called(lambda rows: ask(as_given(rows, model)), x)
+
+
 def are_probabilities(h: Tensor) -> bool:
     """Whether all rows of outputs (n, K) lie between 0 and 1 and sum to 1."""
     if len(h) == 0 or h.shape[1] < 2:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
-from evenhand.answers import as_given
+from evenhand.answers import asked_for
 
 TIE = 1e-4  # of the spread of the scores: nearer to the threshold rounding decides
 HAIR = 1e-9  # below a threshold that must only be reached
@@ -45,7 +45,7 @@ class Threshold(NamedTuple):
         at = self.value
         if self.method == "predict_proba":
             with np.errstate(divide="ignore"):
-                p = np.clip(at, 0.0, 1.0)
+                p = np.clip(at, 0.0, 1 - 2.0**-53)  # a probability of 1 is reached, by some
                 at = float(np.log(p) - np.log1p(-p))
         at = at if self.second else -at
         if self.method == "predict_proba":  # networks of ours keep what calibration adds to the logits beside them
@@ -62,6 +62,20 @@ class Behind(NamedTuple):
     steps: Pipeline | None
     threshold: Threshold | None
     asked: Any  # whose predict takes what the last estimator takes, and decides as the model does; None: there is none
+
+    def said(self, x: Tensor) -> NDArray[Any] | None:
+        """What the model decides for rows x (n, d) as the last estimator takes them; None where nobody can be asked."""
+        if self.asked is not None:
+            knows = hasattr(self.asked, "predict") and not isinstance(self.asked, nn.Module)
+            return np.asarray(asked_for("predict", self.asked, x)) if knows else None
+        if self.threshold is None or not self.threshold.method:
+            return None
+        answer = np.asarray(asked_for(self.threshold.method, self.estimator, x))
+        of_second = answer[:, int(self.threshold.second)] if answer.ndim == 2 else answer
+        if answer.ndim == 1 and not self.threshold.second:
+            of_second = -of_second
+        yes = of_second >= self.threshold.value
+        return np.asarray(self.estimator.classes_)[(yes == self.threshold.second).astype(int)]
 
 
 def behind(model: Any) -> Behind:
@@ -92,12 +106,24 @@ def behind(model: Any) -> Behind:
     return Behind(model, steps, threshold, asked)
 
 
-def decides_as_predicted(asked: Any, classes: NDArray[Any] | None, x: Tensor, h: Tensor, threshold: float) -> bool:
+def decides_as_predicted(behind: Behind, classes: NDArray[Any] | None, x: Tensor, h: Tensor, threshold: float) -> bool:
     """Whether predict() decides, for rows x (n, d) with outputs h (n, K), as the outputs and the threshold do; where it
     does not it is said, since then nothing can be said of decisions."""
-    if asked is None or classes is None or isinstance(asked, nn.Module) or not hasattr(asked, "predict"):
+    if classes is None:
         return True
-    said = np.asarray(asked.predict(as_given(x, asked)))
+    try:
+        said = behind.said(x)
+        if said is not None and len(said) != len(x):
+            raise TypeError("one answer for each person")
+    except Exception as error:  # a predict of somebody's own, for other rows perhaps; the outputs are known without it
+        warnings.warn(
+            f"predict() cannot be asked what it decides ({type(error).__name__}), so nothing is said of decisions; "
+            "give threshold=, the score from which on the answer is yes",
+            stacklevel=3,
+        )
+        return False
+    if said is None:
+        return True
     if said.ndim == 2 and said.shape[1] > 1:
         raise several_labels(said.shape[1])
     said, k = said.ravel(), h.shape[1]

@@ -164,7 +164,7 @@ class Judged:
         a threshold that was given is the user's own word."""
         if self.shape or given is not None:
             return True
-        return decides_as_predicted(self.behind.asked, self.classes, x, h, self.own_threshold)
+        return decides_as_predicted(self.behind, self.classes, x, h, self.own_threshold)
 
     def outputs_for(self, distance: Described) -> Callable[[Tensor], Tensor]:
         """Outputs as the distance means them: of classes, a shift of all logits of a person is nothing."""
@@ -250,7 +250,9 @@ def check_names(x: Any, known: Any) -> None:
     names = list(x.columns) if hasattr(x, "columns") else []
     if known is None or not names or not all(isinstance(name, str) for name in names):
         return
-    known, given = [_plainly(str(name)) for name in known], [_plainly(name) for name in names]
+    known, given = [str(name) for name in known], names
+    if known == [_plainly(name) for name in known]:
+        given = [_plainly(name) for name in given] if len(set(map(_plainly, given))) == len(given) else given
     if given == known:
         return
     missing, more = [name for name in known if name not in given], [name for name in given if name not in known]

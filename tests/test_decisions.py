@@ -18,6 +18,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from torch import nn
 
 from evenhand import ERMClassifier, FairMetric, audit, certify
 from evenhand.decisions import Threshold, behind, scores
@@ -87,7 +88,7 @@ def test_a_threshold_that_was_tuned_and_one_that_is_reached_exactly():
     assert (judged.predictions(judged.encode(X)) == judged.behind.asked.predict(X)).all()
     votes = FixedThresholdClassifier(KNeighborsClassifier(2), threshold=0.5).fit(X, Y)  # a half, for many
     assert (Judged.of(votes).predictions(torch.from_numpy(X)) == votes.predict(X)).all()
-    assert Threshold(1.0, "predict_proba").score(None) == np.inf  # nobody
+    assert 36 < Threshold(1.0, "predict_proba").score(None) < 37  # those whose probability is 1
     assert Threshold(0.0, "predict_proba").score(None) == -np.inf
 
 
@@ -117,11 +118,63 @@ def test_decisions_that_predict_makes_otherwise_are_not_spoken_of():
         found = audit(model, X[:80], METRIC, 0.0, BOUNDS)
     assert found.decisions is None
     assert audit(model, X[:80], METRIC, 0.0, BOUNDS, threshold=np.log(9.0)).decisions is not None
-    squashed = FixedThresholdClassifier(
-        SGDClassifier(loss="modified_huber", random_state=0), threshold=0.8, response_method="predict_proba"
-    ).fit(X, Y)  # its probability is no softmax of its score
+    inside = SGDClassifier(loss="modified_huber", random_state=0)  # its probability is no softmax of its score
+    for around in (inside, make_pipeline(StandardScaler(), inside)):
+        squashed = FixedThresholdClassifier(around, threshold=0.8, response_method="predict_proba").fit(X, Y)
+        with pytest.warns(UserWarning, match="decides otherwise"):
+            assert certify(squashed, X[:60], METRIC, 0.0, BOUNDS, x_tune=X[100:200], tune_steps=10).decisions is None
+
+
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]])
+@pytest.mark.parametrize("positive", ["yes", "no"])
+def test_a_probability_of_one_is_reached(steps, positive):
+    model = make_pipeline(*steps, RandomForestClassifier(5, random_state=0))
+    model = FixedThresholdClassifier(model if steps else model[-1], threshold=1.0, pos_label=positive).fit(X, Y)
+    judged = Judged.of(model)
+    rows = judged.encode(X)
+    assert 0.1 < (model.predict(X) == positive).mean() < 0.9
+    assert (judged.predictions(rows) == model.predict(X)).all()
+    assert judged.decides(rows, judged.outputs(rows), None)
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+@pytest.mark.parametrize("positive", ["yes", "no"])
+def test_a_threshold_around_a_pipeline_is_asked_by_its_method(method, positive):
+    around = make_pipeline(StandardScaler(), LogisticRegression())
+    model = FixedThresholdClassifier(around, threshold=0.3, pos_label=positive, response_method=method).fit(X, Y)
+    judged = Judged.of(model)
+    assert judged.behind.asked is None
+    assert (judged.behind.said(judged.encode(X)) == model.predict(X)).all()
+
+
+class OfNetwork:
+    """An estimator around a network in float32, as those of skorch are."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, answer):
+        torch.manual_seed(0)
+        self.answer = answer
+        self.module_ = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+
+    def predict(self, x, *more):
+        return self.answer(self.module_(torch.as_tensor(x)).argmax(1).numpy(), *more)
+
+
+def test_a_network_in_float32_is_asked_in_float32():
+    model = OfNetwork(lambda said: said)
+    assert audit(model, X[:60], METRIC, 0.0, BOUNDS).decisions is not None
+    wrong = OfNetwork(lambda said: 1 - said)
     with pytest.warns(UserWarning, match="decides otherwise"):
-        assert certify(squashed, X[:60], METRIC, 0.0, BOUNDS, x_tune=X[100:200], tune_steps=10).decisions is None
+        assert audit(wrong, X[:60], METRIC, 0.0, BOUNDS).decisions is None
+
+
+@pytest.mark.parametrize("answer", [lambda said: (said, said), lambda said, missing: said, lambda said: None])
+def test_a_predict_that_cannot_be_asked_says_nothing_and_stops_nobody(answer):
+    with pytest.warns(UserWarning, match=r"predict\(\) cannot be asked what it decides \(TypeError\)"):
+        found = audit(OfNetwork(answer), X[:60], METRIC, 0.0, BOUNDS)
+    assert found.decisions is None
+    assert found.r_low == audit(OfNetwork(answer).module_, X[:60], METRIC, 0.0, BOUNDS).r_low
 
 
 LABELS = (X[:, 1:] > 0).astype(int)

@@ -300,3 +300,11 @@ def test_names_that_a_library_has_rewritten_are_the_same_names():
     assert Judged.of(model).encode(x).shape == (60, 2)
     with pytest.raises(ValueError, match="they stand in another order"):
         Judged.of(model).encode(x[["age", "hours per week"]])
+
+
+def test_names_that_differ_by_a_blank_alone_are_two_names():
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a_b", "a b"])
+    model = LogisticRegression().fit(x, x["a b"] > 0)
+    assert Judged.of(model).encode(x).shape == (60, 2)
+    with pytest.raises(ValueError, match="they stand in another order"):
+        Judged.of(model).encode(x[["a b", "a_b"]])
