@@ -75,7 +75,8 @@ class Behind(NamedTuple):
         if answer.ndim == 1 and not self.threshold.second:
             of_second = -of_second
         yes = of_second >= self.threshold.value
-        return np.asarray(self.estimator.classes_)[(yes == self.threshold.second).astype(int)]
+        first, second = self.estimator.classes_
+        return np.where(yes == self.threshold.second, second, first)
 
 
 def behind(model: Any) -> Behind:

@@ -250,10 +250,9 @@ def check_names(x: Any, known: Any) -> None:
     names = list(x.columns) if hasattr(x, "columns") else []
     if known is None or not names or not all(isinstance(name, str) for name in names):
         return
-    known, given = [str(name) for name in known], names
-    if known == [_plainly(name) for name in known]:
-        given = [_plainly(name) for name in given] if len(set(map(_plainly, given))) == len(given) else given
-    if given == known:
+    plain = [_plainly(name) for name in names]
+    known, given = [str(name) for name in known], plain if len(set(plain)) == len(plain) else names
+    if known in (names, given):
         return
     missing, more = [name for name in known if name not in given], [name for name in given if name not in known]
     said = [f"{what} {', '.join(map(repr, some[:5]))}" for what, some in (("without", missing), ("with", more)) if some]

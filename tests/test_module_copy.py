@@ -42,7 +42,13 @@ def test_weights_that_are_computed_from_others(wrap):
 
 
 @pytest.mark.parametrize(
-    "wrap", [nn.DataParallel, AveragedModel, lambda m: torch.compile(m, backend="eager"), lambda m: AveragedModel(m)]
+    "wrap",
+    [
+        nn.DataParallel,
+        AveragedModel,
+        lambda m: torch.compile(m, backend="eager"),
+        lambda m: AveragedModel(nn.DataParallel(m)),
+    ],
 )
 def test_wrappers_are_taken_off(wrap):
     model = net()

@@ -28,6 +28,7 @@ _MEN, _WOMEN = (
     r"countess|baroness|empress|hostess|heiress|waitress|poetess|songstress)",
 )
 _AWARD = r"\s+of\s+the\s+(?:Year|Month|Week|Decade|Century|Day|Match|Tournament|Season|Series|House)\b"
+_PRIZE = r"\bBest\s+(?:Supporting\s+|Lead(?:ing)?\s+|New\s+|Young\s+)?"  # Best Actress
 _CALLS = (
     r"\b(?:known(?:\s+[a-z]+ly)?\s+as|(?:is|was|be|been|often|him|himself|her|herself)\s+called|dubbed|nicknamed|titled|(?:proclaim|declar|crown|styl)(?:s|es|ed|ing)\s+(?:him|her)self(?:\s+as)?|(?:blog|writ|wrestl|perform|record|tweet|post|sing)(?:e?s|ing|ed)?\s+as|"
     r"wrote\s+as|sang\s+as|nickname(?:\s+(?:is|was|of))?)\s+[\"“‘']?\s?(?:[Tt]he\s+|an?\s+)?(?:[A-ZÀ-Þ][\w’'-]*\s+){0,4}"
@@ -51,9 +52,10 @@ def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: boo
     own = _MEN if man else _WOMEN
     changed = [site for site in sites if not site.left]
     awarded = re.finditer(rf"(?<!\w){own}(?:{_AWARD})", text, re.IGNORECASE)
+    prizes = re.finditer(rf"{_PRIZE}{'Actor' if man else 'Actress'}\b", text)
     named = re.finditer(rf"{_CALLS}(?:(?i:{own}))(?![\w])", text)
     like = re.finditer(rf"{_LIKE_ONE}{own}\b", text)
-    for match in [*awarded, *named, *like]:
+    for match in [*awarded, *prizes, *named, *like]:
         if not any(site.start == match.start() or site.end == match.end() for site in changed):
             return True
     return (

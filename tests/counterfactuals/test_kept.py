@@ -19,6 +19,8 @@ def why(text):
     ("text", "reason"),
     [
         ("Anna Quill is a cook. She was named Businesswoman of the Year.", OF_ONE_GENDER),
+        ("She is an actress and was nominated for Best Actress.", OF_ONE_GENDER),
+        ("Paul Quill is a bowler. He won it as Best Supporting Actor.", OF_ONE_GENDER),
         ("Paul Quill is a bowler. He was man of the match.", OF_ONE_GENDER),
         ("Anna Quill keeps sheep. She blogs as The Happy Shepherdess.", OF_ONE_GENDER),
         ("Anna Quill is a cook, known to some. She is a smith and a proud Yorkshirewoman.", OF_ONE_GENDER),
