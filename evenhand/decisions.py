@@ -76,7 +76,8 @@ class Behind(NamedTuple):
             of_second = -of_second
         yes = of_second >= self.threshold.value
         first, second = self.estimator.classes_
-        return np.where(yes == self.threshold.second, second, first)
+        decided: NDArray[Any] = np.where(yes == self.threshold.second, second, first)
+        return decided
 
 
 def behind(model: Any) -> Behind:
