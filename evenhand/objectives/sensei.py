@@ -34,8 +34,8 @@ class SenSeI(Objective):
     free: the share of rho that is laid on R(h) at eps = 0, which is about differences that cost nothing; 0 is the
     paper's. R(h) at eps > 0 asks two things at once, that free differences do not matter and that nothing else matters
     much; with free=0.98 the first is asked for strictly and the second mildly. It is estimated on half as many rows,
-    at the worst cases that the search of R(h) meets before it goes where moves cost something; where the box holds
-    somebody back, by a search of its own.
+    at the worst cases that the search of R(h) meets before it goes where moves cost something; where bounds cut off a
+    move, by a second search.
     With eps = 0 both are one, and where no difference is free all of rho is on R(h).
     """
 
