@@ -15,17 +15,23 @@ from torch.optim.swa_utils import AveragedModel
 
 from evenhand.ranks import underlying
 
+OBSERVES = "observer_enabled"  # buffer of fake quantisation: whether it learns its range from what it sees, in any mode
+
 
 def asked_copy(module: nn.Module, device: str | torch.device = "cpu") -> nn.Module:
     """The network without wrappers, pruning or normalisation of weights, copied: it answers as the user's own does.
 
-    A quantised network computes in float32 whatever it is given, and stays as it is: see ``keeps_its_precision``.
+    A quantised network computes in float32 whatever it is given, and stays as it is: see ``keeps_its_precision``. One
+    that is trained for it keeps the ranges that it has.
     """
     with torch.no_grad():  # the copy of a scripted module would remember where its weights come from
         module = inner(module)
         wide = copy.deepcopy(module, _computed(module)).to(device)
         wide = (wide if keeps_its_precision(module) else wide.to(torch.float64)).eval()
         _settle(wide)
+        for part in wide.modules():
+            if observes(part):
+                part.get_buffer(OBSERVES).zero_()
     for parameter in wide.parameters():
         parameter.requires_grad_(False)
     return wide
@@ -43,9 +49,19 @@ def inner(module: nn.Module) -> nn.Module:
 
 
 def keeps_its_precision(module: nn.Module) -> bool:
-    """Whether it cannot be made to compute in float64: it is quantised, or holds no number that says in what."""
+    """Whether it cannot be made to compute in float64: it is quantised, or trained for it, or holds no number that says
+    in what."""
     numbers = chain(module.parameters(), module.buffers())
-    return is_quantised(module) or not any(values.is_floating_point() for values in numbers)
+    return (
+        is_quantised(module)
+        or any(map(observes, module.modules()))
+        or not any(values.is_floating_point() for values in numbers)
+    )
+
+
+def observes(part: nn.Module) -> bool:
+    """Whether a part is fake quantisation, as of networks in quantisation-aware training."""
+    return isinstance(getattr(part, OBSERVES, None), Tensor)
 
 
 def is_quantised(module: nn.Module) -> bool:

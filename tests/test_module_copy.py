@@ -87,3 +87,18 @@ def test_what_computes_beside_the_layers_is_told():
     other = net()
     other.forward = lambda x: x
     assert changed_by_hand(other) == "it was given another forward"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Please use quant_min:UserWarning")
+def test_a_network_in_quantisation_aware_training_keeps_its_ranges():
+    quant = torch.ao.quantization
+    model = nn.Sequential(quant.QuantStub(), net()).train()
+    model.qconfig = quant.get_default_qat_qconfig("fbgemm")
+    quant.prepare_qat(model, inplace=True)
+    model(X)
+    asked = asked_copy(model)
+    far = asked(10 * X)
+    torch.testing.assert_close(asked(10 * X), far, rtol=0, atol=0)  # the first call has taught it nothing
+    torch.testing.assert_close(far, model.eval().apply(quant.disable_observer)(10 * X))
+    assert keeps_its_precision(model)

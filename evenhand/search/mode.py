@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
+from evenhand.module_copy import OBSERVES, observes
+
 # Layers that do the same in train and eval mode and hold no statistics.
 _MODE_FREE = (
     nn.Sequential,
@@ -116,12 +118,12 @@ def constant(t: Tensor) -> Tensor:
 def still(model: Callable[..., Any]) -> Callable[..., Any]:
     """The model as it is in eval mode, for as long as one likes, while the model itself keeps its mode.
 
-    A module in train mode is seen through its ``twin``, so that nobody else who uses it meanwhile notices, and a
-    backward pass that runs it again (checkpointing) finds the same mode. What has no twin is put in eval mode for the
-    time of each call.
+    A module in train mode, or one that observes ranges, is seen through its ``twin``, so that nobody else who uses it
+    meanwhile notices, and a backward pass that runs it again (checkpointing) finds the same mode. What has no twin is
+    put in eval mode for the time of each call.
     """
     if isinstance(model, nn.Module):
-        if mode_free(model) or not any(module.training for module in model.modules()):
+        if mode_free(model) or not any(m.training or observes(m) for m in model.modules()):
             return on_ordinary_path(model, model)
         other = twin(model)
         if other is not None:
@@ -177,7 +179,8 @@ def modules_called(call: Callable[[], Any]) -> list[nn.Module]:
 
 
 def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None) -> nn.Module | None:
-    """The same module tree, with the same parameters, buffers and hooks, in eval mode; the model is not touched.
+    """The same module tree, with the same parameters, buffers and hooks, in eval mode; the model is not touched. Of
+    quantisation-aware training, ranges stay as they are.
 
     instead: submodules that others take the place of. None where the tree cannot be seen this way: modules whose
     forward belongs to the instance, and functions kept by a module that hold a module themselves.
@@ -200,6 +203,9 @@ def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None)
         other.__dict__.update(vars(module), _modules=children, training=False, _compiled_call_impl=None)
         if "_original_forward" in vars(module):  # accelerate's: the twin runs the forward of its class
             del other.__dict__["forward"], other.__dict__["_original_forward"]
+        if observes(module):  # no range is to be learned from worst cases
+            off = torch.zeros_like(module.get_buffer(OBSERVES))
+            other.__dict__["_buffers"] = {**module._buffers, OBSERVES: off}
         return other
 
     whole = of(model)

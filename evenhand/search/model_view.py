@@ -243,7 +243,8 @@ class ModelView:
             raise ValueError(
                 "the model's output for a person changes from call to call, or with the others in the batch, even in "
                 "eval mode, and would count as unfairness: look for dropout or noise that ignores the mode (F.dropout "
-                "without training=self.training) and for BatchNorm without running statistics"
+                "without training=self.training), for BatchNorm without running statistics, and for fake quantisation "
+                "behind a function, which still observes ranges (model.apply(torch.ao.quantization.disable_observer))"
             )
         if self.tapped is not None:
             with self.autocast.on(), eval_mode(self.hidden):

@@ -349,3 +349,22 @@ def test_leaves_are_those_of_the_graph_and_each_is_named_once():
     assert leaves_of([second(z)])[-1] is not second.weight  # from near to far
     assert leaves_of([x, z.detach(), torch.ones(2)]) == []
     assert leaves_of([second.weight]) == [second.weight]  # an input that is learned
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_fake_quantisation_learns_no_range_from_a_look(training):
+    quant = pytest.importorskip("torch.ao.quantization")
+    model = nn.Sequential(quant.QuantStub(), nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    model.qconfig = quant.get_default_qat_qconfig("fbgemm")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch moves these functions to another package
+        quant.prepare_qat(model.train(), inplace=True)
+    x = torch.rand(16, 2)
+    model(x)
+    model.train(training)
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    far = still(model)(10 * x)
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, state[key]), key
+    frozen = copy.deepcopy(model).eval().apply(quant.disable_observer)
+    torch.testing.assert_close(far, frozen(10 * x), rtol=0, atol=0)
