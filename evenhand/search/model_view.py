@@ -63,6 +63,11 @@ class ModelView:
         first_layer: str | None = None,
     ) -> None:
         _refuse_transforms()
+        if not callable(model):
+            raise TypeError(
+                f"the model must be a module or a function of x, and what it gives is computed here; got "
+                f"{type(model).__name__}"
+            )
         self.given: Tensor
         self.call: Callable[[Tensor], Any]
         self.autocast: Autocast
@@ -402,7 +407,12 @@ class _Tapped:
     """A model as a function of what its layer ``at`` gives."""
 
     def __init__(self, model: Any, x: Inputs, at: str) -> None:
-        layers = dict(model.named_modules()) if isinstance(model, nn.Module) else {}
+        if not isinstance(model, nn.Module):
+            raise TypeError(
+                f"at={at!r} names a layer of a module, and the model is a {type(model).__name__}; give the module, "
+                "with all of its inputs in a dict or tuple"
+            )
+        layers = dict(model.named_modules())
         if not at or at not in layers:
             raise ValueError(
                 f"at={at!r} does not name a layer of the model; it has {[name for name in layers if name][:40]}"

@@ -662,3 +662,15 @@ def test_a_gradient_that_is_written_over_is_nobody_elses():
     first, second = (torch.autograd.grad(value, list(model.parameters()), retain_graph=True) for _ in range(2))
     for a, b in zip(first, second):
         torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (torch.zeros(4, 2), {}, "must be a module or a function of x, and .* computed here; got Tensor"),
+        (lambda x: x, {"at": "encoder"}, "at='encoder' names a layer of a module, and the model is a function"),
+    ],
+)
+def test_a_model_of_another_kind_is_named(model, options, message):
+    with pytest.raises(TypeError, match=message):
+        ModelView(model, torch.rand(4, 2), **options)
