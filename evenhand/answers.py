@@ -153,4 +153,9 @@ def logits(ensemble: TreeEnsemble, classifier: bool) -> Outputs:
 
 
 def _columns(h: Tensor) -> Tensor:
+    if h.ndim > 2:
+        raise ValueError(
+            f"the model gives outputs of shape {tuple(h.shape)}, several for each person, and audits and certificates "
+            "speak of one, (n,) or (n, K); look at each alone, in a module whose forward returns self.model(x)[:, 0]"
+        )
     return h[:, None] if h.ndim == 1 else h

@@ -106,3 +106,13 @@ def test_the_logits_are_taken_from_what_holds_them(wrap):
 def test_what_is_no_output_of_each_person_is_refused(wrap, error, says):
     with pytest.raises(error, match=says):
         Judged.of(Returns(wrap)).outputs(torch.rand(7, 3).double())
+
+
+def test_several_outputs_for_each_person_are_refused():
+    x = torch.rand(30, 3, dtype=torch.float64)
+    per_token = nn.Sequential(nn.Linear(3, 6), nn.Unflatten(1, (2, 3)))
+    for model in (per_token, lambda rows: np.zeros((len(rows), 2, 3))):
+        with pytest.raises(ValueError, match=r"outputs of shape \(\d+, 2, 3\), several for each person"):
+            Judged.of(model).outputs(x)
+    first = nn.Sequential(nn.Linear(3, 2), nn.Unflatten(1, (2, 1)), nn.Flatten())
+    assert Judged.of(first).outputs(x).shape == (30, 2)
