@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.tables.errors import is_number
+from evenhand.variations import on_cpu
 
 LARGEST = float(np.finfo(np.float32).max)
 NUMBERS = (int, float, np.number, np.bool_, Decimal, Fraction)  # in a column of objects
@@ -55,7 +56,7 @@ def plain_table(X: Any, name: str = "X") -> Any:
     if hasattr(X, "to_pandas") and type(X).__module__.startswith("pyarrow"):
         return X.to_pandas()
     if hasattr(X, "requires_grad"):
-        return X.detach().cpu()  # a tensor
+        return on_cpu(X)  # a tensor
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(object if X.dtype.kind in TEXTS else np.float64), np.nan)
     if isinstance(X, np.ndarray) and X.dtype.names:

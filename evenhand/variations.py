@@ -128,10 +128,25 @@ class Variations:
         return Variations(self.values[:, list(which)], self.rows, self.like)
 
 
+def on_cpu(tensor: Any) -> Any:
+    """A torch tensor without its graph, of numbers that numpy has too: bfloat16 becomes float32."""
+    here = tensor.detach().cpu()
+    return here.float() if str(here.dtype) == "torch.bfloat16" else here
+
+
+def check_variations(given: Any) -> None:
+    """An array alone does not say whose versions it holds."""
+    if not isinstance(given, Variations):
+        raise TypeError(
+            f"versions of the same people are Variations(values, rows), values (individuals, versions, features); got "
+            f"{type(given).__name__}"
+        )
+
+
 def _array(values: Any) -> Array:
     """An array of numbers, or of objects for texts (a fixed-width array would pad each text to the longest one)."""
-    if hasattr(values, "detach"):  # a torch tensor, perhaps with gradients or on another device
-        values = values.detach().cpu().numpy()
+    if hasattr(values, "detach"):
+        values = on_cpu(values).numpy()
     if isinstance(values, np.ndarray):
         return values
     try:

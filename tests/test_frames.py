@@ -299,3 +299,14 @@ def test_a_sensitive_value_that_is_pandas_own_missing_one():
 
 def test_directions_from_a_frame():
     assert FairMetric(pd.DataFrame({"a": [1.0, 0.0]})).d == 2
+
+
+def test_bfloat16_is_as_good_as_the_same_numbers_in_float32():
+    x = torch.rand(80, 3, generator=torch.Generator().manual_seed(0)).bfloat16()
+    torch.manual_seed(0)
+    net, metric = torch.nn.Sequential(torch.nn.Linear(3, 2)), FairMetric([[1.0], [0.0], [0.0]])
+    low, wide = (audit(net, rows, metric, 0.1, (0.0, 1.0)).lower for rows in (x, x.float()))
+    assert low == wide
+    learned = [fair_metrics.from_classifier(rows.round(), columns=[0]).directions for rows in (x.float(), x)]
+    assert torch.equal(*learned)
+    assert torch.equal(plain_table(x), x.float())

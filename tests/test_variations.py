@@ -128,3 +128,10 @@ def test_versions_of_every_row_are_an_array_in_the_order_of_the_rows():
     np.testing.assert_array_equal(np.asarray(Variations(values, rows=[2, 0, 1])), values[[1, 2, 0]])
     with pytest.raises(ValueError, match="only Variations of every row"):
         np.asarray(Variations(values, rows=[0, 1, 5]))
+
+
+def test_tensors_without_a_type_of_numpy_keep_their_values():
+    values = torch.rand(3, 2, 4, requires_grad=True).bfloat16()
+    held = Variations(values, rows=range(3)).values
+    assert held.dtype == np.float32
+    assert torch.equal(torch.from_numpy(held), values.float())

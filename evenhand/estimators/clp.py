@@ -55,7 +55,7 @@ class CLPMethod(NeuralEstimator):
                 "CLP needs versions of the rows of X: fit(X, y, variations=TokenSwap(tokens)(texts).map(embed))"
             )
         if not isinstance(variations, Variations):
-            variations = Variations(np.asarray(variations), rows=np.arange(len(variations)))
+            variations = Variations(variations, rows=np.arange(len(variations)))
         n = len(source.x) if by_rule else len(source.kept)
         if len(variations) and variations.rows.max() >= n:
             raise ValueError(

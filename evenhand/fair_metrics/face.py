@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from evenhand.fair_metrics.metric import FairMetric
-from evenhand.variations import Variations
+from evenhand.variations import Variations, check_variations
 
 __all__ = ["face", "face_stream"]
 
@@ -26,6 +26,7 @@ def face(variations: Variations, k: int) -> FairMetric:
     >>> abs(face(swapped, k=1).directions.ravel())
     tensor([1., 0.], dtype=torch.float64)
     """
+    check_variations(variations)
     values = np.asarray(variations.values)
     if len(values) == 0:
         raise ValueError(
@@ -79,6 +80,7 @@ def face_stream(chunks: Iterable[Variations], k: int) -> FairMetric:
     """
     scatter, largest, dtype = None, 0.0, np.dtype(np.float64)
     for chunk in chunks:
+        check_variations(chunk)
         values = np.asarray(chunk.values)
         if len(values) == 0:
             continue

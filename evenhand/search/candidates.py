@@ -13,7 +13,7 @@ from evenhand.domain import Box
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.search.mode import eval_mode
 from evenhand.search.worst_cases import Bounds, Gain, WorstCases
-from evenhand.variations import Variations
+from evenhand.variations import Variations, check_variations
 
 
 class CandidateSearch:
@@ -25,6 +25,7 @@ class CandidateSearch:
     """
 
     def __init__(self, variations: Variations, *, same_individual: bool = True) -> None:
+        check_variations(variations)
         if variations.values.ndim != 3:
             raise ValueError(f"candidates must be vectors, values (g, m, d); got shape {variations.values.shape}")
         self.variations, self.same_individual = variations, same_individual

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.fair_metrics.face import face
+from evenhand.fair_metrics.face import face, face_stream
 from evenhand.variations import Variations
 
 
@@ -64,3 +65,10 @@ def test_float32_is_kept():
 def test_bad_input(values, k, message):
     with pytest.raises(ValueError, match=message):
         face(Variations(values, np.arange(len(values))), k)
+
+
+@pytest.mark.parametrize("learn", [face, lambda values, k: face_stream([values], k)])
+@pytest.mark.parametrize("values", [np.zeros((4, 2, 3)), torch.zeros(4, 2, 3)])
+def test_an_array_does_not_say_whose_versions_it_holds(learn, values):
+    with pytest.raises(TypeError, match=r"Variations\(values, rows\), .*; got (ndarray|Tensor)"):
+        learn(values, 1)

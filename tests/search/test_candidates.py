@@ -144,3 +144,8 @@ def test_a_model_may_overwrite_what_it_is_given():
         assert torch.equal(x, before)
     torch.testing.assert_close(found[0].x_worst, found[1].x_worst)
     torch.testing.assert_close(found[0].d_x, found[1].d_x)
+
+
+def test_an_array_does_not_say_whose_versions_it_holds():
+    with pytest.raises(TypeError, match=r"Variations\(values, rows\), .*; got ndarray"):
+        CandidateSearch(np.zeros((4, 2, 3)))
