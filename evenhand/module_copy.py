@@ -32,6 +32,8 @@ def asked_copy(module: nn.Module, device: str | torch.device = "cpu") -> nn.Modu
         for part in wide.modules():
             if observes(part):
                 part.get_buffer(OBSERVES).zero_()
+            if is_recurrent(part):
+                part.training, part.dropout = True, 0.0  # type: ignore[assignment]
     for parameter in wide.parameters():
         parameter.requires_grad_(False)
     return wide
@@ -62,6 +64,12 @@ def keeps_its_precision(module: nn.Module) -> bool:
 def observes(part: nn.Module) -> bool:
     """Whether a part is fake quantisation, as of networks in quantisation-aware training."""
     return isinstance(getattr(part, OBSERVES, None), Tensor)
+
+
+def is_recurrent(part: nn.Module) -> bool:
+    """Whether a part is one of torch's recurrent layers, and does no more. cuDNN gives slopes of these in train mode
+    only; without dropout it is what eval mode computes."""
+    return type(part) in (nn.RNN, nn.LSTM, nn.GRU) and not (part._forward_hooks or part._forward_pre_hooks)
 
 
 def is_quantised(module: nn.Module) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import CodeType, FunctionType, MethodType
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from evenhand.module_copy import OBSERVES, observes
+from evenhand.module_copy import OBSERVES, is_recurrent, observes
 
 # Layers that do the same in train and eval mode and hold no statistics.
 _MODE_FREE = (
@@ -36,12 +37,23 @@ _MODE_FREE = (
     nn.LayerNorm,
 )
 _ATTENTION = (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)  # have a fast path, see below
+_QUIET: dict[str, Any] = {"training": False}
+_QUIET_RECURRENT: dict[str, Any] = {"training": True, "dropout": 0.0}  # see ``is_recurrent``
 _OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 _DEEP = 6  # how far a module may be hidden behind functions, objects and containers
 _MANY = 1000  # how many things of a container are looked at
 
+
+@dataclass
+class _Looked:
+    """A module that is being looked at: what it was before, and by how many."""
+
+    was: dict[str, Any]
+    times: int = 0
+
+
 _lock = threading.Lock()
-_looking: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()  # how many look at a module that was in train mode
+_looking: WeakKeyDictionary[nn.Module, _Looked] = WeakKeyDictionary()  # at modules that were not quiet before
 
 
 @contextmanager
@@ -53,20 +65,27 @@ def eval_mode(model: Any) -> Iterator[None]:
     """
     with _lock:
         parts = [m for top in modules_in(model) for m in top.modules()]
-        ours = [m for m in parts if m.training or m in _looking]
+        ours = [m for m in parts if m.training or m in _looking or is_recurrent(m)]
         for module in ours:
-            _looking[module] = _looking.get(module, 0) + 1
-            module.training = False
+            quiet = _QUIET_RECURRENT if is_recurrent(module) else _QUIET
+            if module not in _looking:
+                _looking[module] = _Looked({name: getattr(module, name) for name in quiet})
+            _looking[module].times += 1
+            _set(module, quiet)
     try:
         with ordinary_path(parts):
             yield
     finally:
         with _lock:
             for module in ours:
-                _looking[module] -= 1
-                if _looking[module] == 0:
-                    del _looking[module]
-                    module.training = True
+                _looking[module].times -= 1
+                if _looking[module].times == 0:
+                    _set(module, _looking.pop(module).was)
+
+
+def _set(module: nn.Module, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(module, name, value)
 
 
 def mode_free(model: Any) -> bool:
@@ -123,12 +142,14 @@ def still(model: Callable[..., Any]) -> Callable[..., Any]:
     put in eval mode for the time of each call.
     """
     if isinstance(model, nn.Module):
-        if mode_free(model) or not any(m.training or observes(m) for m in model.modules()):
+        if mode_free(model) or not any(m.training or observes(m) or is_recurrent(m) for m in model.modules()):
             return on_ordinary_path(model, model)
         other = twin(model)
         if other is not None:
             return on_ordinary_path(other, model)
-    elif not any(m.training or isinstance(m, _ATTENTION) for top in modules_in(model) for m in top.modules()):
+    elif not any(
+        m.training or isinstance(m, _ATTENTION) or is_recurrent(m) for top in modules_in(model) for m in top.modules()
+    ):
         return model
     return beside(model, model)
 
@@ -163,7 +184,7 @@ def modules_called(call: Callable[[], Any]) -> list[nn.Module]:
             return
         found[module] = None
         for part in module.modules():
-            if part.training:
+            if part.training and not (is_recurrent(part) and part.dropout == 0):
                 ours.append(part)
                 part.training = False
 
@@ -180,7 +201,7 @@ def modules_called(call: Callable[[], Any]) -> list[nn.Module]:
 
 def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None) -> nn.Module | None:
     """The same module tree, with the same parameters, buffers and hooks, in eval mode; the model is not touched. Of
-    quantisation-aware training, ranges stay as they are.
+    quantisation-aware training, ranges stay as they are; recurrent layers lose their dropout instead of their mode.
 
     instead: submodules that others take the place of. None where the tree cannot be seen this way: modules whose
     forward belongs to the instance, and functions kept by a module that hold a module themselves.
@@ -213,6 +234,8 @@ def twin(model: nn.Module, instead: Mapping[nn.Module, nn.Module] | None = None)
         if other is not (instead or {}).get(module):  # a module may hold others, or itself, outside of the tree
             own = {name: value for name, value in vars(module).items() if name not in _OF_EVERY_MODULE}
             vars(other).update({name: _with_twins(value, twins) for name, value in own.items() if name in vars(other)})
+            if is_recurrent(module):
+                vars(other).update(_QUIET_RECURRENT)
     return whole
 
 

@@ -9,6 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from evenhand.fair_metrics import FairMetric
+from evenhand.module_copy import asked_copy
+from evenhand.regularizer import FairRegularizer
 from evenhand.search.mode import (
     eval_mode,
     gradients_allowed,
@@ -368,3 +371,47 @@ def test_fake_quantisation_learns_no_range_from_a_look(training):
         assert torch.equal(value, state[key]), key
     frozen = copy.deepcopy(model).eval().apply(quant.disable_observer)
     torch.testing.assert_close(far, frozen(10 * x), rtol=0, atol=0)
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.LSTM(3, 4, num_layers=2, dropout=0.5, batch_first=True), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x)[0][:, -1])
+
+
+class Called(torch.overrides.TorchFunctionMode):
+    """Notes dropout and mode of each call of a recurrent layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", "") == "lstm":
+            self.found.append((args[5], args[6]))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    ("way", "at"), [(lambda net: net, None), (lambda net: net, "body"), (lambda net: lambda x: net(x), None)]
+)
+def test_recurrent_layers_lose_their_dropout_and_not_their_mode(training, way, at):
+    """Of a recurrent layer in eval mode cuDNN gives no slopes."""
+    net, x = Reader().train(training), torch.rand(5, 4, 3)
+    metric = FairMetric(torch.eye(12 if at is None else 16)[:, :2])
+    with Called() as calls:
+        result = FairRegularizer(metric, eps=0.1, lam=0.3, at=at).eval().evaluate(way(net), x)
+        result.value.backward()
+    assert set(calls.found) == {(0.0, True)}
+    assert [module.training for module in net.modules()] == [training] * 3
+    assert net.body.dropout == 0.5
+    torch.testing.assert_close(result.h_x, net.eval()(x))
+    wide = asked_copy(net)
+    with Called() as calls:
+        wide(x.double())
+    assert calls.found == [(0.0, True)]
+    torch.testing.assert_close(wide(x.double()).float(), net(x))
