@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils import parametrize
 
 _LOW = (torch.float16, torch.bfloat16)
 _WITH_AUTOCAST = ("cpu", "cuda", "mps", "xpu")
@@ -30,12 +31,25 @@ class Autocast:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """No cache of cast weights: one made without gradients would be found again by a pass that needs them."""
-        if self.dtype is None:
+        """No cache of cast weights, or of those that a parametrization computes: one made without gradients would be
+        found again by a pass that needs them."""
+        cast = torch.autocast(self.kind, dtype=self.dtype, cache_enabled=False) if self.dtype else nullcontext()
+        with cast, _parametrizations_computed():
             yield
-            return
-        with torch.autocast(self.kind, dtype=self.dtype, cache_enabled=False):
-            yield
+
+
+@contextmanager
+def _parametrizations_computed() -> Iterator[None]:
+    """Inside somebody's ``parametrize.cached()``, as outside of it."""
+    cached = parametrize._cache_enabled
+    if not cached:
+        yield
+        return
+    parametrize._cache_enabled = 0
+    try:
+        yield
+    finally:
+        parametrize._cache_enabled = cached
 
 
 def _autocast_dtype(kind: str) -> torch.dtype | None:
