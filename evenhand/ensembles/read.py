@@ -175,9 +175,20 @@ def _lightgbm(model: Any) -> TreeEnsemble:
     return join_trees(trees, [i % k for i in range(len(trees))], np.zeros(k), booster.num_feature())
 
 
+def _rounded(threshold: Any) -> Any:
+    """x <= t, of x rounded to float32, as x <= t' of x itself: t' is the last number that is rounded to t or below."""
+    t = np.asarray(threshold, dtype=np.float64)
+    below = t.astype(np.float32)
+    below = np.where(below > t, np.nextafter(below, np.float32(-np.inf)), below)
+    above = np.nextafter(below, np.float32(np.inf))
+    middle = (below.astype(np.float64) + above.astype(np.float64)) / 2  # exact; itself it goes to the even one
+    last = np.where(middle.astype(np.float32) == below, middle, np.nextafter(middle, -np.inf))
+    return np.where(np.isfinite(above), last, t)
+
+
 def _below(threshold: Any) -> Any:
-    """x < t in float32 as x <= t' in float64."""
-    return np.nextafter(np.asarray(threshold, dtype=np.float32), np.float32(-np.inf)).astype(np.float64)
+    """x < t, of x rounded to float32, as x <= t' of x itself."""
+    return _rounded(np.nextafter(np.asarray(threshold, dtype=np.float32), np.float32(-np.inf)))
 
 
 def _xgboost_booster(model: Any) -> Any:
@@ -257,7 +268,7 @@ def _catboost_split(split: dict[str, Any], known: dict[int, Any]) -> list[float]
     if split.get("split_type", "FloatFeature") != "FloatFeature":
         raise CannotRead(CATEGORICAL)
     feature = known[split["float_feature_index"]]
-    border = min(max(split["border"], -FAR), FAR)
+    border = float(_rounded(min(max(split["border"], -FAR), FAR)))
     return [feature["flat_feature_index"], border, float(feature.get("nan_value_treatment") != "AsTrue")]
 
 
@@ -309,12 +320,12 @@ def _histogram(model: Any) -> TreeEnsemble:
 
 
 def _plain(tree: Any, value: NDArray[Any]) -> Tree:
-    """A tree of scikit-learn's tree module, which sees x in float32."""
+    """A tree of scikit-learn's tree module, which rounds x to float32."""
     leaf = tree.children_left < 0
     missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count))
     return Tree(
         np.where(leaf, -1, tree.feature),
-        np.where(leaf, 0.0, tree.threshold),
+        np.where(leaf, 0.0, _rounded(tree.threshold)),
         np.where(leaf, 0, tree.children_left),
         np.where(leaf, 0, tree.children_right),
         np.where(leaf, value, 0.0),

@@ -10,6 +10,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.ensembles.read import CannotRead, _confirmed, read_ensemble
 
@@ -48,6 +49,29 @@ def test_regressors(model):
 def test_forest_gives_probabilities():
     model = RandomForestClassifier(n_estimators=5, random_state=0).fit(X, THREE)
     assert read_ensemble(model)(X) == pytest.approx(model.predict_proba(X), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [DecisionTreeClassifier(random_state=0), RandomForestRegressor(4), GradientBoostingClassifier(n_estimators=5)],
+    ids=["tree", "forest", "gradient"],
+)
+def test_next_to_a_threshold_the_model_rounds_and_so_do_we(model):
+    model.fit(X, TWO)
+    ask = getattr(model, "decision_function", None) or (model.predict_proba if "Tree" in str(model) else model.predict)
+    read = read_ensemble(model)
+    known = [every for every in read.thresholds() if len(every)]
+    for steps in (
+        -1,
+        0,
+        1,
+    ):  # the last number that goes to the left, its neighbours, and others that float32 rounds there or beyond
+        for further in (0.0, -3e-8, 3e-8, 6e-8):
+            near = np.zeros((200, 4))
+            for j, every in enumerate(known):
+                t = rng.choice(every, 200)
+                near[:, j] = (np.nextafter(t, steps * np.inf) if steps else t) * (1 + further)
+            assert read(near) == pytest.approx(ask(near).reshape(200, -1), abs=1e-9)
 
 
 def test_lightgbm_with_missing_values():
