@@ -71,6 +71,8 @@ def black_box(model: Any, of: str | None = None) -> tuple[Outputs, bool]:
             return torch.from_numpy(np.log(np.clip(p, 1e-300, 1.0)))
 
         return log_probability, True
+    if hasattr(model, "predict") and getattr(model, "classes_", None) is not None and len(model.classes_):
+        return _certain(model), True
     call = model.predict if hasattr(model, "predict") else model
     if not callable(call):
         raise TypeError(
@@ -82,6 +84,30 @@ def black_box(model: Any, of: str | None = None) -> tuple[Outputs, bool]:
         return rows_of(h.detach() if isinstance(h, Tensor) else torch.from_numpy(_numbers(h)), len(x))
 
     return outputs, False
+
+
+def _certain(model: Any) -> Outputs:
+    """Labels, of a classifier that gives nothing else, as probabilities that are 0 or 1: numbers that stand for classes
+    are no scores, and what can be said is whether they change."""
+
+    def outputs(x: Tensor) -> Tensor:
+        said = np.asarray(model.predict(as_given(x, model)))
+        if said.ndim == 2 and said.shape[1] > 1:
+            raise several_labels(said.shape[1])
+        is_class = said.reshape(-1, 1) == np.asarray(model.classes_)
+        if not bool(is_class.any(1).all()):
+            raise ValueError("predict() gives labels that are not among the model's classes_; it must give one of them")
+        return Logarithm()(torch.from_numpy(is_class.astype(np.float64)))
+
+    return outputs
+
+
+def several_labels(count: int | None) -> ValueError:
+    return ValueError(
+        f"the model predicts {'several' if count is None else count} labels for each person, and audits and "
+        "certificates speak of one; train one estimator for each label, as MultiOutputClassifier does, and judge each "
+        "alone: model.estimators_[0]"
+    )
 
 
 def _logits_in(out: Any) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
-from evenhand.answers import asked_for
+from evenhand.answers import asked_for, several_labels
 
 TIE = 1e-4  # of the spread of the scores: nearer to the threshold rounding decides
 HAIR = 1e-9  # below a threshold that must only be reached
@@ -154,14 +154,6 @@ def refuse_several_labels(model: Any) -> None:
     kind = getattr(getattr(model, "_label_binarizer", None), "y_type_", "")
     if getattr(model, "multilabel_", False) is True or str(kind).startswith("multilabel"):
         raise several_labels(len(classes) if classes is not None else None)
-
-
-def several_labels(count: int | None) -> ValueError:
-    return ValueError(
-        f"the model predicts {'several' if count is None else count} labels for each person, and audits and "
-        "certificates speak of one; train one estimator for each label, as MultiOutputClassifier does, and judge each "
-        "alone: model.estimators_[0]"
-    )
 
 
 def refuse_scores_of_pairs(model: Any) -> None:

@@ -1,11 +1,14 @@
 """Anything gives outputs: logits, logarithms of probabilities, or numbers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import RidgeClassifier
 from torch import nn
 
+from evenhand import Box, FairMetric, audit
 from evenhand.judged import Judged
 
 
@@ -31,6 +34,32 @@ def test_functions_are_asked_in_float64_unless_their_network_has_fewer_digits():
 def test_labels_are_no_outputs():
     with pytest.raises(TypeError, match=r"must give numbers, one or more a row; got ndarray that are none") as caught:
         Judged.of(lambda rows: np.array(["divorced"] * len(rows))).outputs(torch.zeros(2, 1, dtype=torch.float64))
+    assert "divorced" not in str(caught.value)
+
+
+@pytest.mark.parametrize("classes", [[1, 2], ["no", "yes"], [0, 1, 7]], ids=str)
+def test_of_a_classifier_that_gives_labels_only_it_is_said_how_often_they_change(classes):
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    x[:, 0] = x[:, 0] > 0
+    names = np.array(classes)
+
+    class Labels:  # the first column decides for half of all people
+        classes_ = names
+
+        def predict(self, rows):
+            return names[np.where((rows[:, 0] > 0.5) & (rows[:, 1] > 0), len(names) - 1, 0)]
+
+    found = audit(Labels(), x, FairMetric([[1.0], [0.0]]), eps=0.0, bounds=Box(x.min(0), x.max(0), binary=[0]))
+    assert found.distance == "total variation"
+    assert found.r_low == pytest.approx((x[:, 1] > 0).mean())
+    assert found.decisions.low == pytest.approx(found.r_low, abs=0.05)  # of those who chose nothing
+    assert set(found.pairs(200)["prediction"]) <= set(classes)
+
+
+def test_labels_that_are_no_class_are_refused_and_not_shown():
+    model = SimpleNamespace(classes_=np.array(["no", "yes"]), predict=lambda rows: np.array(["divorced"] * len(rows)))
+    with pytest.raises(ValueError, match="not among the model's classes_") as caught:
+        Judged.of(model).outputs(torch.zeros(2, 1, dtype=torch.float64))
     assert "divorced" not in str(caught.value)
 
 
