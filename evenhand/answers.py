@@ -16,6 +16,7 @@ from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.module_copy import is_quantised, keeps_its_precision
 
 Outputs = Callable[[Tensor], Tensor]  # (n, d) -> (n, K)
+PROBABILITY = 1e-4  # a difference that float32 may make
 
 
 class Logarithm(nn.Module):
@@ -65,12 +66,7 @@ def black_box(model: Any, of: str | None = None) -> tuple[Outputs, bool]:
 
         return decision, False
     if hasattr(model, "predict_proba"):
-
-        def log_probability(x: Tensor) -> Tensor:
-            p = np.asarray(model.predict_proba(as_given(x, model)), dtype=np.float64)
-            return torch.from_numpy(np.log(np.clip(p, 1e-300, 1.0)))
-
-        return log_probability, True
+        return log_probabilities(model), True
     if hasattr(model, "predict") and getattr(model, "classes_", None) is not None and len(model.classes_):
         return _certain(model), True
     call = model.predict if hasattr(model, "predict") else model
@@ -86,6 +82,24 @@ def black_box(model: Any, of: str | None = None) -> tuple[Outputs, bool]:
     return outputs, False
 
 
+def log_probabilities(model: Any) -> Outputs:
+    """What ``predict_proba`` gives, as logits."""
+
+    def outputs(x: Tensor) -> Tensor:
+        p = np.asarray(model.predict_proba(as_given(x, model)), dtype=np.float64)
+        return torch.from_numpy(np.log(np.clip(p, 1e-300, 1.0)))
+
+    return outputs
+
+
+def gives_their_softmax(model: Any, x: Tensor, h: Tensor) -> bool:
+    """Whether ``predict_proba`` of rows x (n, d) is the softmax of their outputs h (n, K), or the sigmoid of one: it is
+    not where probabilities are fitted to scores, cut off at 0 and 1, or made one class against the rest."""
+    p = log_probabilities(model)(x).exp()
+    ours = h.softmax(1) if h.shape[1] > 1 else torch.cat([torch.sigmoid(-h), torch.sigmoid(h)], 1)
+    return p.shape == ours.shape and bool(((p - ours).abs() <= PROBABILITY).all())
+
+
 def _certain(model: Any) -> Outputs:
     """Labels, of a classifier that gives nothing else, as probabilities that are 0 or 1: numbers that stand for classes
     are no scores, and what can be said is whether they change."""
@@ -97,7 +111,7 @@ def _certain(model: Any) -> Outputs:
         is_class = said.reshape(-1, 1) == np.asarray(model.classes_)
         if not bool(is_class.any(1).all()):
             raise ValueError("predict() gives labels that are not among the model's classes_; it must give one of them")
-        return Logarithm()(torch.from_numpy(is_class.astype(np.float64)))
+        return torch.from_numpy(is_class.astype(np.float64)).clamp(min=1e-300).log()
 
     return outputs
 

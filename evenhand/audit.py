@@ -191,6 +191,7 @@ def audit(
     tuning = judged.encode(take(x, tuners)) if whole else head[torch.from_numpy(tuners)]
     judged = judged.looked_at(tuning, output_distance)
     distance = judged.distance(output_distance)
+    judged = judged.as_told(tuning, distance)
     if search is None:
         attack = replace(_attack(judged, head, fair_metric, bounds, distance), effort=effort)
     else:

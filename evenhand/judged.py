@@ -128,6 +128,19 @@ class Judged:
             self, outputs=lambda x: logarithm(told(x)), module=module, only_probabilities=True, is_classifier=True
         )
 
+    def as_told(self, x: Tensor, distance: Described) -> Judged:
+        """After a look at rows (n, d): a distance between probabilities is about those that ``predict_proba`` gives,
+        where these are no softmax of the scores. Models of ours are judged before calibration."""
+        model = self.behind.estimator
+        of_scores = not distance.of_classes or distance.needs_logits or self.only_probabilities
+        if of_scores or self.classes is None or not hasattr(model, "predict_proba") or hasattr(model, "offset_"):
+            return self
+        with torch.no_grad():
+            if answers.gives_their_softmax(model, x, self.outputs(x)):
+                return self
+        told = answers.log_probabilities(model)
+        return replace(self, outputs=told, module=None, ensemble=None, only_probabilities=True)
+
     def distance(self, given: OutputDistance | None) -> Described:
         """The output distance to judge by: the given one, or the mean squared logits; of probabilities where the model
         gives nothing else, the total variation."""

@@ -5,14 +5,26 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-from evenhand import CandidateSearch, ERMClassifier, SenSeIClassifier, audit, certify, certify_individuals
+from evenhand import (
+    Box,
+    CandidateSearch,
+    ERMClassifier,
+    SenSeIClassifier,
+    Variations,
+    audit,
+    certify,
+    certify_individuals,
+)
+from evenhand.bounds.layers import CannotCertify
 from evenhand.counterfactuals import alter_columns
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged
@@ -276,6 +288,39 @@ def test_probabilities_are_judged_as_probabilities(given):
 def test_other_outputs_are_no_probabilities_of_classes(end):
     x = torch.rand(60, 3).double()
     assert not Judged.of(Ends(end)).looked_at(x, None).only_probabilities
+
+
+@pytest.mark.parametrize(
+    ("model", "classes"),
+    [
+        (SGDClassifier(loss="modified_huber", alpha=0.1), 2),  # cut off at 0 and 1
+        (SGDClassifier(loss="log_loss", alpha=0.1), 3),  # one class against the rest
+        (SVC(probability=True, random_state=0), 2),  # fitted to the scores
+        (GradientBoostingClassifier(loss="exponential", n_estimators=20, max_depth=1), 2),  # of twice the score
+        (LogisticRegression(), 3),
+    ],
+    ids=["cut off", "against the rest", "fitted", "twice", "softmax"],
+)
+@pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning", "ignore:predict.*decides otherwise:UserWarning")
+def test_a_distance_between_probabilities_is_about_those_of_predict_proba(model, classes):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3))
+    x[:, 0] = x[:, 0] > 0
+    model.fit(x[:200], np.digitize(x[:200, 0] + x[:200, 1] + rng.normal(size=200), [0.0, 1.0][: classes - 1]))
+    held, box = x[200:], Box(x.min(0), x.max(0), binary=[0])
+    turned = np.array([1.0, 0.0, 0.0]) + held * [-1.0, 1.0, 1.0]
+    moved = np.abs(model.predict_proba(held) - model.predict_proba(turned)).sum(1) / 2
+    judge = {"eps": 0.0, "output_distance": total_variation}
+    assert audit(model, held, SEX, bounds=box, **judge).r_low == pytest.approx(moved.mean(), abs=1e-6)
+    versions = Variations(np.stack([held, turned], 1), np.arange(100))
+    exact = certify(model, versions, x_tune=Variations(np.stack([x[:50], x[:50]], 1), np.arange(50)), eps=0.0)
+    assert exact.r_high == pytest.approx(moved.mean(), abs=1e-6)
+    if isinstance(model, LogisticRegression):
+        found = certify(model, held, SEX, bounds=box, x_tune=x[:60], tune_steps=20, **judge)
+        assert found.r_low <= moved.mean() * (1 + 1e-6) <= found.r_high * (1 + 2e-6)
+        return
+    with pytest.raises(CannotCertify, match=r"not the softmax of its scores|whose inside can be read"):
+        certify(model, held, SEX, bounds=box, x_tune=x[:60], **judge)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:torch.quantize_per_tensor:UserWarning")

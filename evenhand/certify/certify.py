@@ -49,7 +49,7 @@ from evenhand.ensembles.read import CannotRead, read_ensemble
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import plain_table
 from evenhand.judged import Judged
-from evenhand.output_distances import OutputDistance
+from evenhand.output_distances import Described, OutputDistance
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, plan
 from evenhand.variations import Variations
@@ -245,6 +245,7 @@ def _prepare(
     x = judged.encode(x_tune)
     check_inside(box, x)
     judged.check_function(x)
+    _refuse_other_probabilities(judged, x, distance)
     x = x[torch.from_numpy(shuffled(len(x), 0))]  # the first ones are used more than the others
     _check_folding(judged, layers, x[:64])
     attack = Attack(judged.outputs_for(distance), problem, distance, True, neighbours=x[:256])
@@ -307,6 +308,7 @@ def _prepare_own(
     x = judged.encode(x_tune)
     box = Box.of(bounds if bounds is not None else judged.bounds, x.shape[1])
     check_inside(box, x)
+    _refuse_other_probabilities(judged, x, distance)
     x = x[torch.from_numpy(shuffled(len(x), 0))]
     outputs = ensemble.outputs if ensemble is not None else judged.outputs(x[:1]).shape[1]
     votes = ensemble is not None and judged.only_probabilities
@@ -338,6 +340,16 @@ def _refuse_unread_trees(last: Any) -> None:
         raise CannotCertify(
             f"no upper bound for this {type(last).__name__}: {reason}; audit() gives a lower bound for any model"
         ) from reason
+
+
+def _refuse_other_probabilities(judged: Judged, x: Tensor, distance: Described) -> None:
+    """Bounds of probabilities are made of scores whose softmax they are."""
+    if judged.as_told(x, distance) is not judged:
+        raise CannotCertify(
+            f"predict_proba of this {type(judged.behind.estimator).__name__} is not the softmax of its scores, so "
+            f"that no bound of ours speaks of its {distance.name}; mean_squared_logits is about the scores, and "
+            "audit() gives a lower bound for any output distance"
+        )
 
 
 def _trained_multipliers(last: Any) -> Multipliers | None:

@@ -47,9 +47,11 @@ def certify_variations(
     vouches that they are of different people.
     """
     began = time.perf_counter()
-    judged = judged.looked_at(judged.encode(held_out.flat())[:256], output_distance)
+    few = judged.encode(held_out.flat())[:256]
+    judged = judged.looked_at(few, output_distance)
     by_probabilities = output_distance is None and d_y_max is None and judged.is_classifier
     distance = judged.distance(total_variation if by_probabilities else output_distance)
+    judged = judged.as_told(few, distance)
     d_y_max = min(distance.largest, np.inf if d_y_max is None else d_y_max)
     if not np.isfinite(d_y_max):
         raise ValueError(

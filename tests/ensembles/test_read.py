@@ -65,7 +65,7 @@ def test_next_to_a_threshold_the_model_rounds_and_so_do_we(model):
         -1,
         0,
         1,
-    ):  # the last number that goes to the left, its neighbours, and others that float32 rounds there or beyond
+    ):  # the last number to the left, its neighbours, and what float32 rounds there
         for further in (0.0, -3e-8, 3e-8, 6e-8):
             near = np.zeros((200, 4))
             for j, every in enumerate(known):
