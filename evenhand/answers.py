@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -41,9 +42,9 @@ def as_given(x: Tensor, model: Any) -> Any:
     return rows if names is None else pd.DataFrame(rows, columns=names)
 
 
-def asked_for(method: str, model: Any, x: Tensor) -> Any:
+def asked_for(method: str, model: Any, x: Tensor, columns: list[str] | None = None) -> Any:
     """What a method of the estimator says of encoded rows; one around a network of fewer digits is asked in those."""
-    ask = getattr(model, method)
+    ask = tabular(getattr(model, method), columns)
     return _called(lambda rows: ask(as_given(rows, model)), x)
 
 
@@ -54,39 +55,42 @@ def are_probabilities(h: Tensor) -> bool:
     return bool((h >= 0).all() & ((h.sum(1) - 1).abs() <= 1e-5).all())
 
 
-def black_box(model: Any, of: str | None = None) -> tuple[Outputs, bool]:
+def black_box(model: Any, of: str | None = None, columns: list[str] | None = None) -> tuple[Outputs, bool]:
     """Outputs of anything callable, and whether it only gives probabilities (whose logarithms the outputs are). of: the
-    method to ask, where there are several."""
+    method to ask, where there are several. columns: of the frame in which the people came."""
     if of != "predict_proba" and hasattr(model, "decision_function") and hasattr(model, "classes_"):
-        classes = len(model.classes_)
+        classes, ask = len(model.classes_), tabular(model.decision_function, columns)
 
         def decision(x: Tensor) -> Tensor:
-            h = _columns(torch.from_numpy(np.array(model.decision_function(as_given(x, model)), dtype=np.float64)))
+            h = _columns(torch.from_numpy(np.array(ask(as_given(x, model)), dtype=np.float64)))
             return torch.cat([-h / 2, h / 2], 1) if classes == 2 and h.shape[1] == 1 else h
 
         return decision, False
     if hasattr(model, "predict_proba"):
-        return log_probabilities(model), True
+        return log_probabilities(model, columns), True
     if hasattr(model, "predict") and getattr(model, "classes_", None) is not None and len(model.classes_):
-        return _certain(model), True
+        return _certain(model, columns), True
     call = model.predict if hasattr(model, "predict") else model
     if not callable(call):
         raise TypeError(
             f"model must be an estimator, an nn.Module or a function of x (n, d); got {type(model).__name__}"
         )
 
+    ask = tabular(lambda rows: _called(call, rows), columns)
+
     def outputs(x: Tensor) -> Tensor:
-        h = _logits_in(_called(call, x.detach()))
+        h = _logits_in(ask(x.detach()))
         return rows_of(h.detach() if isinstance(h, Tensor) else torch.from_numpy(_numbers(h)), len(x))
 
     return outputs, False
 
 
-def log_probabilities(model: Any) -> Outputs:
+def log_probabilities(model: Any, columns: list[str] | None = None) -> Outputs:
     """What ``predict_proba`` gives, as logits."""
+    ask = tabular(model.predict_proba, columns)
 
     def outputs(x: Tensor) -> Tensor:
-        p = np.asarray(model.predict_proba(as_given(x, model)), dtype=np.float64)
+        p = np.asarray(ask(as_given(x, model)), dtype=np.float64)
         return torch.from_numpy(np.log(np.clip(p, 1e-300, 1.0)))
 
     return outputs
@@ -100,12 +104,13 @@ def gives_their_softmax(model: Any, x: Tensor, h: Tensor) -> bool:
     return p.shape == ours.shape and bool(((p - ours).abs() <= PROBABILITY).all())
 
 
-def _certain(model: Any) -> Outputs:
+def _certain(model: Any, columns: list[str] | None) -> Outputs:
     """Labels, of a classifier that gives nothing else, as probabilities that are 0 or 1: numbers that stand for classes
     are no scores, and what can be said is whether they change."""
+    ask = tabular(model.predict, columns)
 
     def outputs(x: Tensor) -> Tensor:
-        said = np.asarray(model.predict(as_given(x, model)))
+        said = np.asarray(ask(as_given(x, model)))
         if said.ndim == 2 and said.shape[1] > 1:
             raise several_labels(said.shape[1])
         is_class = said.reshape(-1, 1) == np.asarray(model.classes_)
@@ -143,8 +148,42 @@ def rows_of(out: Any, n: int) -> Tensor:
     return _columns(h.to(device="cpu", dtype=torch.float64))
 
 
-def _called(call: Callable[[Tensor], Any], x: Tensor) -> Any:
+def tabular(call: Callable[[Any], Any], columns: list[str] | None) -> Callable[[Any], Any]:
+    """The call, which is given a frame of these columns where it cannot read rows without names. What it raises when it
+    is asked first comes with a sentence on what it was asked."""
+    read: list[Callable[[Any], Any]] = []
+
+    def framed(rows: Any) -> Any:
+        return call(pd.DataFrame(np.asarray(rows), columns=columns))
+
+    def asked(rows: Any) -> Any:
+        if read:
+            return read[0](rows)
+        ways = [call] if columns is None or isinstance(rows, pd.DataFrame) else [call, framed]
+        for way in ways:
+            try:
+                with warnings.catch_warnings():
+                    if len(ways) > 1:  # of torch, about a tensor that is asked for a name
+                        warnings.simplefilter("ignore", DeprecationWarning)
+                    said = way(rows)
+            except (TypeError, IndexError, KeyError, AttributeError, ValueError) as error:
+                failed = error
+                continue
+            read.append(way)
+            return said
+        tried = f"a {type(rows).__name__}" + (" and a frame" if len(ways) > 1 else "")
+        raise TypeError(
+            f"the model failed when it was given {tried} of shape {tuple(rows.shape)} ({type(failed).__name__}, see "
+            "above); it must take many people at once, one a row, and give one output a row"
+        ) from failed
+
+    return asked
+
+
+def _called(call: Callable[[Any], Any], x: Any) -> Any:
     """The function's answer to float64; one around a network of fewer digits is asked in those it has."""
+    if not isinstance(x, Tensor):
+        return call(x)
     try:
         return call(x)
     except RuntimeError:

@@ -24,7 +24,7 @@ from evenhand.dual.running import BlockMeans, StreamedPool
 from evenhand.fair_metrics.metric import FairMetric, free_share
 from evenhand.frames import plain_table
 from evenhand.headline import STRANGERS_PART, Bracketed, Headline, percent, statement_table
-from evenhand.judged import Judged
+from evenhand.judged import Judged, columns_of
 from evenhand.output_distances import Described, OutputDistance, mean_squared_logits, squared_error
 from evenhand.regularizer import number
 from evenhand.search.attack import EFFORT
@@ -184,7 +184,7 @@ def audit(
     first = next(parts, None)
     if first is None or len(first) == 0:
         raise ValueError("x is empty; an audit needs at least one individual")
-    judged = Judged.of(model, device, shape_of(first))
+    judged = Judged.of(model, device, shape_of(first), columns_of(first))
     head = judged.encode(first)
     if not len(tuners):
         tuners = shuffled(len(head), seed_of(head))[: min(TUNING_ROWS, max(1, len(head) // 4))]

@@ -63,14 +63,14 @@ class Behind(NamedTuple):
     threshold: Threshold | None
     asked: Any  # whose predict takes what the last estimator takes, and decides as the model does; None: there is none
 
-    def said(self, x: Tensor) -> NDArray[Any] | None:
+    def said(self, x: Tensor, columns: list[str] | None = None) -> NDArray[Any] | None:
         """What the model decides for rows x (n, d) as the last estimator takes them; None where nobody can be asked."""
         if self.asked is not None:
             knows = hasattr(self.asked, "predict") and not isinstance(self.asked, nn.Module)
-            return np.asarray(asked_for("predict", self.asked, x)) if knows else None
+            return np.asarray(asked_for("predict", self.asked, x, columns)) if knows else None
         if self.threshold is None or not self.threshold.method:
             return None
-        answer = np.asarray(asked_for(self.threshold.method, self.estimator, x))
+        answer = np.asarray(asked_for(self.threshold.method, self.estimator, x, columns))
         of_second = answer[:, int(self.threshold.second)] if answer.ndim == 2 else answer
         if answer.ndim == 1 and not self.threshold.second:
             of_second = -of_second
@@ -108,13 +108,20 @@ def behind(model: Any) -> Behind:
     return Behind(model, steps, threshold, asked)
 
 
-def decides_as_predicted(behind: Behind, classes: NDArray[Any] | None, x: Tensor, h: Tensor, threshold: float) -> bool:
+def decides_as_predicted(
+    behind: Behind,
+    classes: NDArray[Any] | None,
+    x: Tensor,
+    h: Tensor,
+    threshold: float,
+    columns: list[str] | None = None,
+) -> bool:
     """Whether predict() decides, for rows x (n, d) with outputs h (n, K), as the outputs and the threshold do; where it
-    does not it is said, since then nothing can be said of decisions."""
+    does not it is said, since then nothing can be said of decisions. columns: as for ``answers.black_box``."""
     if classes is None:
         return True
     try:
-        said = behind.said(x)
+        said = behind.said(x, columns)
         if said is not None and len(said) != len(x):
             raise TypeError("one answer for each person")
     except Exception as error:  # a predict of somebody's own, for other rows perhaps; the outputs are known without it

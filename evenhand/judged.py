@@ -60,12 +60,20 @@ class Judged:
     shape: tuple[int, ...] = ()  # of what a model takes that takes no rows, such as images: (C, H, W)
     behind: Behind = NOBODY  # the last estimator, and by what it decides
     own_threshold: float = 0.0  # of the score of two classes: above it predict() says the second
+    columns: list[str] | None = None  # of the frame in which the people came, where the model may ask for them
 
     @classmethod
-    def of(cls, model: Any, device: str | torch.device = "cpu", shape: tuple[int, ...] = ()) -> Judged:
+    def of(
+        cls,
+        model: Any,
+        device: str | torch.device = "cpu",
+        shape: tuple[int, ...] = (),
+        columns: list[str] | None = None,
+    ) -> Judged:
         """device: where a module runs; what is computed about its outputs stays on the CPU. shape: of one person where
-        that is more than a row, as an image is; the outputs are a function of flat rows all the same."""
-        judged = cls._of_rows(model, device)
+        that is more than a row, as an image is; the outputs are a function of flat rows all the same. columns: of the
+        frame in which the people came, for a function of frames."""
+        judged = cls._of_rows(model, device, columns)
         if len(shape) < 2 or judged.preprocessing is not None:
             return judged
         whole = None if judged.module is None else nn.Sequential(nn.Unflatten(1, shape), judged.module)
@@ -74,8 +82,9 @@ class Judged:
         )
 
     @classmethod
-    def _of_rows(cls, given: Any, device: str | torch.device) -> Judged:
+    def _of_rows(cls, given: Any, device: str | torch.device, columns: list[str] | None) -> Judged:
         found = behind(given)
+        columns = columns if found.steps is None else None  # these are of what comes before the steps
         model, threshold = found.estimator, found.threshold
         refuse_several_labels(model)
         metric, bounds = getattr(model, "fair_metric_", None), getattr(model, "bounds_", None)
@@ -95,7 +104,9 @@ class Judged:
             only_probabilities = answers.votes(model)
             outputs = answers.voted(ensemble) if only_probabilities else answers.logits(ensemble, classes is not None)
         else:
-            outputs, only_probabilities = answers.black_box(model, None if threshold is None else threshold.method)
+            outputs, only_probabilities = answers.black_box(
+                model, None if threshold is None else threshold.method, columns
+            )
         return cls(
             outputs,
             wide,
@@ -110,6 +121,7 @@ class Judged:
             isinstance(model, RegressorMixin),
             behind=found,
             own_threshold=0.0 if threshold is None else threshold.score(model),
+            columns=columns,
         )
 
     def looked_at(self, x: Tensor, given: OutputDistance | None) -> Judged:
@@ -177,7 +189,7 @@ class Judged:
         a threshold that was given is the user's own word."""
         if self.shape or given is not None:
             return True
-        return decides_as_predicted(self.behind, self.classes, x, h, self.own_threshold)
+        return decides_as_predicted(self.behind, self.classes, x, h, self.own_threshold, self.columns)
 
     def outputs_for(self, distance: Described) -> Callable[[Tensor], Tensor]:
         """Outputs as the distance means them: of classes, a shift of all logits of a person is nothing."""
@@ -255,6 +267,12 @@ class Judged:
             return h[:, 0].numpy()
         best = (scores(h) > self.own_threshold).long().numpy() if h.shape[1] == 2 else h.argmax(1).numpy()
         return np.asarray(self.classes)[best] if self.classes is not None and len(self.classes) == h.shape[1] else best
+
+
+def columns_of(people: Any) -> list[str] | None:
+    """The names of a frame's columns; None where they have none."""
+    names = list(people.columns) if isinstance(people, pd.DataFrame) else []
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def check_names(x: Any, known: Any) -> None:

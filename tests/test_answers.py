@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import RidgeClassifier
@@ -61,6 +62,39 @@ def test_labels_that_are_no_class_are_refused_and_not_shown():
     with pytest.raises(ValueError, match="not among the model's classes_") as caught:
         Judged.of(model).outputs(torch.zeros(2, 1, dtype=torch.float64))
     assert "divorced" not in str(caught.value)
+
+
+class OfFrames:
+    """A model that reads its columns by name, and was never told which there are."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, frame):
+        p = 1 / (1 + np.exp(-frame["sex"] - frame["age"]))
+        return np.stack([1 - p, p], 1)
+
+    def predict(self, frame):
+        return self.classes_[self.predict_proba(frame).argmax(1)]
+
+
+@pytest.mark.parametrize(
+    "model", [OfFrames(), lambda frame: frame["sex"] + frame["age"]], ids=["estimator", "function"]
+)
+def test_what_reads_columns_by_name_is_given_a_frame(model):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["age", "sex"])
+    judge = {"fair_metric": FairMetric([[0.0], [1.0]]), "eps": 0.0, "bounds": (-4.0, 4.0)}
+    found = audit(model, frame, **judge)
+    by_place = OfFrames().predict_proba if isinstance(model, OfFrames) else model
+    assert (
+        audit(lambda x: by_place({"age": x[:, 0].numpy(), "sex": x[:, 1].numpy()}), frame, **judge).r_low == found.r_low
+    )
+    with pytest.raises(TypeError, match=r"was given an? (ndarray|Tensor) of shape \(15, 2\) .* one a row"):
+        audit(model, frame.to_numpy(), **judge)
+
+
+def test_a_function_of_a_single_person_is_told_what_it_is_asked():
+    with pytest.raises(TypeError, match=r"a Tensor of shape \(2, 3\) \(ValueError, .* many people at once, one a row"):
+        Judged.of(lambda row: float(row[0] + row[1])).outputs(torch.zeros(2, 3, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -48,7 +48,7 @@ from evenhand.dual.pool import Pool
 from evenhand.ensembles.read import CannotRead, read_ensemble
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import plain_table
-from evenhand.judged import Judged
+from evenhand.judged import Judged, columns_of
 from evenhand.output_distances import Described, OutputDistance
 from evenhand.search.geometry import Geometry
 from evenhand.search.thorough import Attack, plan
@@ -136,7 +136,7 @@ def certify(
     if isinstance(x_held_out, Variations):
         for other in known:
             other.refuse(x_held_out)
-        judged = Judged.of(model, device)
+        judged = Judged.of(model, device, columns=columns_of(x_held_out.like))
         return certify_variations(
             judged, x_held_out, fair_metric, eps, x_tune, confidence, output_distance, interval, d_y_max, threshold,
             distinct_people,
