@@ -57,7 +57,7 @@ class Audit:
     n: int
     confidence: float
     distance: str  # which d_Y
-    relative: Bracketed | None  # r_low over the mean d_Y of two strangers; None: strangers are treated alike
+    relative: Bracketed | None  # r_low over the mean d_Y of two strangers; None: they are treated alike, or too few
     decisions: Bracketed | None  # share of people whose decision somebody similar changes; None: nothing is decided
     percentile: Bracketed | None  # percentiles of the score by which somebody similar differs, on average
     strangers: float  # mean d_Y of two strangers
@@ -76,6 +76,8 @@ class Audit:
             parts.append(
                 f"similar people can be treated as differently as {percent(self.relative.low)} of how strangers are"
             )
+        elif np.isnan(self.strangers):
+            parts.append("too few people to say how differently strangers are treated")
         else:
             parts.append("strangers are treated alike, so there is nothing to compare with")
         if self.decisions is not None and self.decisions.low > 0:

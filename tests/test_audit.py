@@ -461,3 +461,13 @@ def test_images_are_audited_as_their_flat_rows_are():
         assert found.r_low == pytest.approx(wanted.r_low, rel=1e-9)
         assert found.rows.tolist() == wanted.rows.tolist()
     assert list(found.pairs(1).columns[-2:]) == list(wanted.pairs(1).columns[-2:])
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_of_too_few_people_nothing_is_said_of_strangers(n):
+    bounds = ([-1.0, -9.0], [1.0, 9.0])
+    found = audit(linear_model(), people(n), METRIC, 0.01, bounds)
+    assert found.relative is None
+    assert "too few people" in str(found)
+    assert "alike" not in str(found)
+    assert "strangers are treated alike" in str(audit(lambda x: 0 * x[:, 0], people(40), METRIC, 0.01, bounds))

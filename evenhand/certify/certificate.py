@@ -124,7 +124,7 @@ class Certificate:
             parts.append(
                 f"somebody similar is at most {self.percentile.upper:.2g} percentiles of the score away on average"
             )
-        said = "; ".join(parts) if parts else "nothing can be said relative to strangers, who are treated alike"
+        said = "; ".join(parts) if parts else "nothing can be said relative to strangers"
         return f"With {self.confidence:.0%} confidence each: {said}"
 
     @property
