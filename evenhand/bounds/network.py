@@ -7,6 +7,7 @@ tuning people.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -383,7 +384,11 @@ class _Chooser:
 
     def _add(self, lam: float, upper: Tensor, dual: Solver | None, local: bool) -> float:
         self.trials.append(_Trial(lam, self._objective(lam, upper), upper, dual, local))
-        return self.trials[-1].objective
+        value = self.trials[-1].objective
+        if self.progress is not None:
+            with contextlib.suppress(KeyboardInterrupt):  # the time is over: asked for where the next one would begin
+                self.progress(f"tried lam = {lam:.4g}: {value:.4g}")
+        return value
 
     def _objective(self, lam: float, upper: Tensor) -> float:
         reached = self.reached(lam)

@@ -224,3 +224,25 @@ def test_another_kind_of_bound_is_tried_where_only_a_large_lam_does():
     chooser._add(1.04, torch.zeros(8, dtype=torch.float64), None, True)
     assert chooser.done(wide=False)
     assert chooser.done(wide=True)
+
+
+def test_every_lam_that_was_tried_is_told_and_a_limit_that_ends_there_loses_nothing():
+    problem, logits = random_problem((4, 8, 2), seed=0), random_layers((4, 8, 2), 0)
+    tuning, told = random_points(problem, 12, 50), []
+
+    def tell(text):
+        told.append(text)
+        if text.startswith("tried"):
+            raise KeyboardInterrupt  # as a limit of time does
+
+    def bound(progress, over=lambda: False):
+        return bound_network(
+            problem, logits, tuning, EPS, n=100, alpha=0.025, steps=20, rounds=3, progress=progress, over=over
+        )
+
+    assert bound(tell).lam == bound(None).lam
+    tried = [text for text in told if text.startswith("tried lam = ")]
+    assert len(tried) > 1
+    told.clear()
+    assert bound(tell, lambda: True).lam > 0
+    assert len([text for text in told if text.startswith("tried")]) < len(tried)
