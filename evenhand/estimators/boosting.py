@@ -25,7 +25,15 @@ from evenhand.ensembles.line import Line, fair_line, usual_range
 from evenhand.ensembles.losses import Loss, balanced_log_loss, squared_loss
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.estimators.checks import check_parameters
-from evenhand.estimators.inputs import checked_bounds, checked_weight, learn_metric, names_of, select_rows, tensor_of
+from evenhand.estimators.inputs import (
+    checked_bounds,
+    checked_sensitive,
+    checked_weight,
+    learn_metric,
+    names_of,
+    select_rows,
+    tensor_of,
+)
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.frames import check_labels, checked_table, plain_labels
 from evenhand.search.geometry import exact_sigma
@@ -267,9 +275,8 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         weight = np.ones(len(values)) if given is None else given
         kept = weight > 0
         X = X if hasattr(X, "columns") else values
-        if not kept.all():
-            X, sensitive = select_rows(X, kept), None if sensitive is None else select_rows(sensitive, kept)
-        return X, values[kept], target[kept], weight[kept], sensitive
+        X = X if kept.all() else select_rows(X, kept)
+        return X, values[kept], target[kept], weight[kept], checked_sensitive(sensitive, kept)
 
 
 class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[misc]

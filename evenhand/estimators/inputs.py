@@ -65,6 +65,19 @@ def select_rows(X: Any, kept: np.ndarray) -> Any:
     return X.filter(kept) if hasattr(X, "filter") else np.asarray(X)[kept]
 
 
+def checked_sensitive(sensitive_features: Any, kept: np.ndarray) -> Any:
+    """Sensitive features of the rows that are ``kept``, in the form in which they were given: one for each row (n,)."""
+    if sensitive_features is None:
+        return None
+    if isinstance(sensitive_features, Mapping):
+        return {name: checked_sensitive(values, kept) for name, values in sensitive_features.items()}
+    given = plain_table(sensitive_features, "sensitive_features")
+    n = given.shape[0] if hasattr(given, "shape") else len(given)
+    if n != len(kept):
+        raise ValueError(f"sensitive_features has {n} rows but X has {len(kept)}; it needs one for each")
+    return given if kept.all() else select_rows(given, kept)
+
+
 def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = None) -> FairMetric:
     """The metric to train with on d features: one that is given, or learned from X, or Euclidean.
 

@@ -84,7 +84,7 @@ def _codes(name: str, values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarra
         raise ValueError(
             f"sensitive attribute {name!r} must have one value for each of the {n} rows; got {values.shape}"
         )
-    missing = np.array([v is None or v != v for v in values.tolist()])
+    missing = np.array([v is None or (v != v) is not False for v in values.tolist()])  # pd.NA is not even unlike itself
     if missing.any():
         raise ValueError(
             f"sensitive attribute {name!r} is missing in {missing.sum()} of {n} rows "

@@ -21,6 +21,7 @@ from evenhand.domain import Box, FreeBox
 from evenhand.estimators.inputs import (
     check_bounds_word,
     checked_bounds,
+    checked_sensitive,
     checked_weight,
     data_bounds,
     names_of,
@@ -127,12 +128,6 @@ def from_arrays(
     values, target = validate_data(
         estimator, X, y, dtype=np.float32, order="C", y_numeric=numeric, multi_output=several, reset=reset
     )
-    if sensitive_features is not None:
-        n = len(sensitive_features) if not hasattr(sensitive_features, "shape") else sensitive_features.shape[0]
-        if isinstance(sensitive_features, dict):
-            n = len(next(iter(sensitive_features.values()), ()))
-        if n != len(values):
-            raise ValueError(f"sensitive_features has {n} rows but X has {len(values)}; it needs one for each")
     weight = checked_weight(sample_weight, len(values))
     if not hasattr(X, "columns") and not isinstance(X, np.ndarray):
         X = values
@@ -140,17 +135,13 @@ def from_arrays(
     if weight is not None:
         kept = weight > 0
         X, values, target, weight = select_rows(X, kept), values[kept], target[kept], weight[kept]
-        if isinstance(sensitive_features, dict):
-            sensitive_features = {name: np.asarray(v)[kept] for name, v in sensitive_features.items()}
-        elif sensitive_features is not None:
-            sensitive_features = select_rows(sensitive_features, kept)
     device = estimator.device
     return Arrays(
         X,
         tensor_of(values, device),
         target,
         None if weight is None else torch.as_tensor(weight),
-        sensitive_features,
+        checked_sensitive(sensitive_features, kept),
         names_of(estimator),
         kept,
     )

@@ -91,10 +91,17 @@ def test_sensitive_features_teach_without_a_function(learner):
     wanted = fair_metrics.from_classifier(features, predict={"sex": SEX})
     np.testing.assert_allclose(taught.fair_metric_.sigma, wanted.sigma, atol=1e-6)
     weight, noise = np.r_[np.ones(N), np.zeros(N)], np.r_[SEX, 1 - SEX]
-    more = small(fair_metric=learner).fit(
-        pd.concat([features] * 2, ignore_index=True), np.r_[Y, Y], weight, sensitive_features=noise
-    )
-    np.testing.assert_allclose(more.fair_metric_.sigma, wanted.sigma, atol=1e-6)
+    for given in (noise, {"sex": noise}, pd.DataFrame({"sex": noise})):
+        more = small(fair_metric=learner).fit(
+            pd.concat([features] * 2, ignore_index=True), np.r_[Y, Y], weight, sensitive_features=given
+        )
+        np.testing.assert_allclose(more.fair_metric_.sigma, wanted.sigma, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [SEX[:10], {"sex": SEX[:10]}, pd.DataFrame({"sex": SEX[:10]})])
+def test_sensitive_features_of_other_rows_are_refused(given):
+    with pytest.raises(ValueError, match=f"sensitive_features has 10 rows but X has {N}"):
+        small().fit(X, Y, np.arange(N) % 2, sensitive_features=given)
 
 
 def test_columns_along_the_directions_are_avoided_numbers_by_the_price_of_a_step():

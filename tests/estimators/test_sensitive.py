@@ -36,6 +36,7 @@ def test_values_themselves(given):
         (np.array([1, 1, 1, 1]), "single value"),
         (np.array([1, 2]), "one value for each of the 4 rows"),
         (np.array(["a", None, "b", "b"], dtype=object), "missing in 1 of 4 rows"),
+        (pd.Series([True, pd.NA, False, False], dtype="boolean"), "missing in 1 of 4 rows"),
         (["sexx"], "'sex'"),
     ],
 )
