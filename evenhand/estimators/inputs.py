@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
@@ -15,10 +16,13 @@ from torch import Tensor
 from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import column_names
-from evenhand.fair_metrics.metric import FairMetric
+from evenhand.fair_metrics.metric import FairMetric, free_share
 from evenhand.frames import numbers, plain_table
 from evenhand.search.worst_cases import pair
 from evenhand.training.streams import Repeated
+
+LOOKED_AT = 5000  # rows of which the share that is free is taken
+ALL_FREE = 0.9  # of the difference between people: above it a fair model has hardly anything left to decide by
 
 
 def weights_by_class(estimator: Any) -> Tensor:
@@ -119,7 +123,30 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
             f"fair_metric was built for {metric.d} features but X has {d}; "
             "build the metric on the encoded columns that the model sees"
         )
+    if metric is not fair_metric and not isinstance(X, Repeated):
+        _tell_if_all_is_free(metric, X)
     return metric.copied()  # moving it to another device must not move the user's
+
+
+def _tell_if_all_is_free(metric: FairMetric, X: Any) -> None:
+    """A warning where a learned metric makes nearly all of the difference between people free, each column in its own
+    unit: directions learned from many groups may span everything, and the only fair model is then a constant."""
+    values = numbers(X, "X")
+    values = values[:: -(-len(values) // LOOKED_AT)]
+    missing = np.isnan(values)
+    values = np.where(missing, np.where(missing, 0.0, values).sum(0) / np.maximum((~missing).sum(0), 1), values)
+    spread = values.std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
+    directions = metric.directions.detach().cpu().double() / torch.as_tensor(scale)[:, None]
+    share = free_share(FairMetric(directions), values / scale) if directions.shape[1] else 0.0
+    if share > ALL_FREE:
+        warnings.warn(
+            f"the learned fair_metric makes {share:.0%} of the difference between people free, along "
+            f"{directions.shape[1]} directions of {metric.d} columns: little but a constant model is fair. Let fewer "
+            "attributes or groups teach it, numbers as numbers, or give it more columns",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def named(sensitive_features: Any) -> dict[str, np.ndarray]:

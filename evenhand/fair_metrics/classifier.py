@@ -198,6 +198,11 @@ def _target(name: str, given: Any, n: int) -> np.ndarray:
     target = np.asarray(given)
     if target.shape != (n,):
         raise ValueError(f"sensitive attribute {name!r} must have one value per row, ({n},); got {target.shape}")
+    if target.dtype.kind in "mM":
+        what = "dates" if target.dtype.kind == "M" else "durations"
+        raise ValueError(
+            f"sensitive attribute {name!r} holds {what}; give a number, such as an age in years, or groups"
+        )
     missing = np.array([v is None or (v != v) is not False for v in target.tolist()])  # pd.NA is not even unlike itself
     if missing.any():
         rows = np.flatnonzero(missing)

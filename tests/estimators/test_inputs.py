@@ -74,6 +74,17 @@ def test_a_learner_must_return_a_metric():
         SenSeIClassifier(lambda X: np.eye(2), **SMALL).fit(X, Y)
 
 
+def test_a_learned_metric_that_leaves_nothing_is_said():
+    """Five directions of six groups span the three columns, though the groups are chance; those of two do not."""
+    rng = np.random.default_rng(0)
+    features, labels, group = rng.normal(size=(300, 3)) * [1, 1, 100], rng.integers(0, 2, 300), np.arange(300) % 6
+    with pytest.warns(UserWarning, match=r"makes 100% of the difference between people free, along 3 directions of 3"):
+        SenSeIClassifier(**SMALL).fit(features, labels, sensitive_features=group.astype(str))
+    SenSeIClassifier(**SMALL).fit(features, labels, sensitive_features=(group % 2).astype(str))
+    given = FairMetric(np.eye(3))
+    SenSeIClassifier(given, **SMALL).fit(features, labels)  # who gives one knows it
+
+
 def test_negative_weights_are_refused():
     with pytest.raises(ValueError, match="must not be negative"):
         SenSeIClassifier(**SMALL).fit(X, Y, sample_weight=[1, -1, 1, 1])

@@ -89,6 +89,10 @@ def test_the_inner_model_can_be_given():
         (lambda X: from_classifier(X, predict={"race": [None] + ["x"] * 299}), r"'race' is missing in 1 of 300 rows"),
         (lambda X: from_classifier(X, predict={"age": [float("nan")] * 2 + [1.0] * 298}), "'age' is missing in 2"),
         (lambda X: from_classifier(X, predict={"race": ["x"]}), "one value per row"),
+        (
+            lambda X: from_classifier(X, predict={"born": pd.date_range("1970", periods=300)}),
+            "'born' holds dates",
+        ),
         (lambda X: from_classifier(X, predict={"race": ["x"] * 300}), "single value"),
         (lambda X: from_classifier(X[["sex"]], ["sex"]), "no column is left"),
         (lambda X: from_classifier(X.iloc[:0], ["sex"]), "no rows"),
