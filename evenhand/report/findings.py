@@ -128,13 +128,13 @@ class Findings:
         key, name = self.score
         usual, fair = self.usual[key], self.fair[key]
         compared = self.metrics["comparisons"][self.reference]
-        low, high = (-100 * edge for edge in reversed(compared["interval"]))
+        low, high = (100 * edge for edge in compared["interval"])
         lost = 100 * (usual - fair)
         value = f"{usual:.1%} against {fair:.1%}" if not self.regression else f"{usual:.3f} against {fair:.3f}"
-        between = f"(95% interval {low:.1f} to {high:.1f})"
         if lost > 0.05:
-            return f"The price is {lost:.1f} points {between} of {name}: {value}."
-        return f"It costs no {name}: {value}, {-lost:.1f} points more {between}."
+            return f"The price is {lost:.1f} points (95% interval {-high:.1f} to {-low:.1f}) of {name}: {value}."
+        gained = f"{-lost:.1f} points more" if lost < -0.05 else "as much"
+        return f"It costs no {name}: {value}, {gained} (95% interval {low:+.1f} to {high:+.1f})."
 
     @property
     def price_is_kept(self) -> str:
@@ -152,7 +152,7 @@ class Findings:
                 "validation data; this is the most accurate one that was tried."
             )
         if lost <= allowed:
-            return f"That is within the {points} that the run was allowed to give up."
+            return f"That is within the {points} that the run was allowed to give up." if lost > 0.0005 else ""
         return (
             f"That is more than the {points} that the run was allowed to give up: the choice was made on "
             "validation data, and this is what came of it."
@@ -194,7 +194,8 @@ class Findings:
         if theirs is None or ours is None:
             return f"{accuracy}; its scores do not tell people apart."
         flips = self.changed(name)["share"]
-        depends = f", and {flips:.1%} of its decisions depend on {self.question}" if flips > 0 else ""
+        results = "predictions" if self.regression else "decisions"
+        depends = f", and {flips:.1%} of its {results} depend on {self.question}" if flips > 0 else ""
         if theirs > ours:
             fairness = (
                 f"but the search finds similar people treated {as_strangers(theirs)}, against {share_of(ours)} "

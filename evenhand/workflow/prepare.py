@@ -110,6 +110,7 @@ def prepare(
     }
     share, warning = check_free(views[own].fair_metric, views[own].encode(parts["train"].head(20_000)))
     notes += [warning] if warning else []
+    notes += _spelled_twice(schema, parts["train"].frame)
     notes += _unpredicted(parts["train"].head(50_000).frame, proxies, wanted)
     questions = [*flips(schema, parts["train"].frame), *extra_questions]
     return Task(schema, parts, views, own, tuple(proxies), share, questions, left_out, tuple(notes))
@@ -158,6 +159,23 @@ def _unpredicted(train: pd.DataFrame, proxies: Sequence[Proxy], wanted: Sequence
         for name in wanted
         if name not in learned
     ]
+
+
+def _spelled_twice(schema: Schema, train: pd.DataFrame) -> list[str]:
+    """Classes and groups such as "yes" and "Yes", which somebody may have meant to be one."""
+    groups = {name: train[name].unique().tolist() for name in schema.sensitive if schema.kind(name) != "number"}
+    notes = []
+    for name, labels in {schema.target: list(schema.labels), **groups}.items():
+        spelled: dict[str, list[str]] = {}
+        for label in sorted(labels):
+            spelled.setdefault(" ".join(label.casefold().split()), []).append(label)
+        notes += [
+            f"{' and '.join(map(repr, one))} in {name!r} differ in capitals or spaces only and count as different; "
+            "write them alike if they mean the same"
+            for one in spelled.values()
+            if len(one) > 1
+        ]
+    return notes
 
 
 def _without_leaks(schema: Schema, train: Part, keep: Sequence[str]) -> tuple[Schema, list[str]]:

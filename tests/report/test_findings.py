@@ -66,6 +66,23 @@ def test_a_price_above_what_was_allowed_is_explained(run_folder):
     assert not any(step.startswith("Look at the price") for step in f.next_steps)
 
 
+def test_a_gain_is_told_with_an_interval_of_its_own_sign(run_folder):
+    f = read_findings(Folder(run_folder))
+    metrics = json.loads(json.dumps(f.metrics))
+    usual = metrics["models"][f.reference]["balanced_accuracy"]
+
+    def told(gain):
+        metrics["models"]["fair"]["balanced_accuracy"] = usual + gain
+        metrics["comparisons"][f.reference] = {"difference": gain, "interval": [gain - 0.03, gain + 0.03]}
+        after = type(f)(metrics, f.made_by, f.frontier, f.certificate)
+        return after.cost, after.price_is_kept
+
+    assert told(0.02)[0].endswith("2.0 points more (95% interval -1.0 to +5.0).")
+    assert told(0.0)[0].endswith("83.0% against 83.0%, as much (95% interval -3.0 to +3.0).")
+    assert told(0.02)[1] == told(0.0)[1] == ""  # nothing was given up
+    assert told(-0.02)[1].startswith("That is within the 3 points")
+
+
 def test_what_to_do_next(run_folder):
     steps = " ".join(read_findings(Folder(run_folder)).next_steps)
     assert "40% of the differences between people are declared free" in steps

@@ -27,6 +27,15 @@ def test_parts_are_disjoint_and_everybody_is_somewhere(task):
     assert [len(r) for r in rows] == [300, 25, 75, 100]
 
 
+def test_what_is_spelled_in_two_ways_is_said(task):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": rng.normal(size=300), "sex": rng.choice(["f", "F", "m"], 300)})
+    notes = prepare(frame.assign(y=rng.choice(["no", "yes", "Yes "], 300)), "y", ["sex"]).notes
+    said = [note for note in notes if "differ in capitals" in note]
+    assert [note.split(" differ")[0] for note in said] == ["'Yes' and 'yes' in 'y'", "'F' and 'f' in 'sex'"]
+    assert not any("differ in capitals" in note for note in task.notes)
+
+
 @pytest.mark.parametrize("regression", [False, True])
 def test_the_order_of_the_table_does_not_matter(regression):
     rng = np.random.default_rng(1)
