@@ -56,7 +56,8 @@ def _ours(opened: TableModel, frame: pd.DataFrame, eps: float, say: Say) -> Audi
     clean = opened.schema.apply(frame)
     people = opened.inside(clean)
     if len(people) == 0:
-        raise UserError("every row holds a category that training did not have; nobody is left to look at")
+        where = ", ".join(map(repr, opened.strangers(frame)))
+        raise UserError(f"every row holds a category that training did not have, in {where}; nobody is left to look at")
     if opened.seen is not None and (shared := opened.seen.too_many(clean)):
         say(
             f"{shared:,} of {len(clean):,} rows are among those the model has learned from: what is found "

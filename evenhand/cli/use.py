@@ -41,6 +41,9 @@ def predict(
     if isinstance(opened, TableModel):
         for name, count in opened.schema.imputed(frame).items():
             _tell(f"{count:,} of {len(frame):,} values of {name!r} are missing or no numbers; the median was filled in")
+        for name, count in opened.strangers(frame).items():
+            unknown = "are none that training had: nothing is known of them"
+            _tell(f"{count:,} of {len(frame):,} values of {name!r} {unknown}")
     decided = decisions(opened, frame)
     if as_json:
         print_json(decided.to_dict("records"))

@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from evenhand.tables.kinds import MAX_CATEGORIES
 from evenhand.tables.schema import Schema
 
-__all__ = ["encode", "encoded_names", "make_encoder", "positions"]
+__all__ = ["encode", "encoded_names", "make_encoder", "positions", "strangers"]
 
 CHUNK = 100_000
 
@@ -55,6 +55,17 @@ def encode(encoder: ColumnTransformer, frame: pd.DataFrame) -> pd.DataFrame:
         ]
     whole: pd.DataFrame = parts[0] if len(parts) == 1 else pd.concat(parts)
     return whole
+
+
+def strangers(encoder: ColumnTransformer, clean: pd.DataFrame) -> dict[str, int]:
+    """How many values of each category column training did not have, such as 1307 where it had 01307; only where there
+    are any."""
+    counts = {}
+    for part, one_hot, columns in encoder.transformers_:
+        if part in ("binary", "category"):
+            for column, known in zip(columns, one_hot.categories_):
+                counts[column] = int((~clean[column].isin(known)).sum())
+    return {column: count for column, count in counts.items() if count}
 
 
 def encoded_names(encoder: ColumnTransformer) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from evenhand.domain import Box
 from evenhand.estimators.calibration import decision_threshold
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.files import ModelFileError, load, load_metadata
+from evenhand.tables.encoder import strangers
 from evenhand.tables.schema import Schema
 from evenhand.workflow.seen import Seen
 from evenhand.workflow.trained import in_chunks
@@ -63,6 +64,10 @@ class TableModel:
         x = torch.tensor(np.asarray(in_chunks(self.pipeline[0].transform, clean), dtype=np.float64))
         kept: pd.DataFrame = clean[self.box.contains(x).numpy()]
         return kept
+
+    def strangers(self, frame: pd.DataFrame) -> dict[str, int]:
+        """How many values of each column are categories that training did not have; only where there are any."""
+        return strangers(self.pipeline[0], self.schema.apply(frame))
 
     def codes(self, clean: pd.DataFrame) -> NDArray[Any]:
         """Class numbers (or quantities) of a clean table, for those who ask questions of the model."""

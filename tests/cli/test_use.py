@@ -56,6 +56,20 @@ def test_no_formula_reaches_a_spreadsheet(trained, invoke, tmp_path, monkeypatch
         assert table["probability of +c"].tolist() == [0.25, 0.5, 0.75]
 
 
+def test_categories_that_training_did_not_have_are_counted(trained, invoke, tmp_path):
+    folder, _ = trained
+    new = people(30, seed=5)
+    new.loc[:3, "job"] = "pilot"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    said = invoke("predict", folder / "run", tmp_path / "new.csv").stderr
+    assert said == "4 of 30 values of 'job' are none that training had: nothing is known of them\n"
+    assert invoke("predict", folder / "run", folder / "people.csv").stderr == ""
+    new.assign(job="pilot").to_csv(tmp_path / "new.csv", index=False)
+    audited = invoke("audit", folder / "run", tmp_path / "new.csv")
+    assert audited.exit_code == 2
+    assert "a category that training did not have, in 'job'; nobody is left" in audited.stderr
+
+
 def test_predict_names_missing_columns(trained, invoke, tmp_path):
     folder, _ = trained
     people(30).drop(columns=["age"]).to_csv(tmp_path / "new.csv", index=False)
