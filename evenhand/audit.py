@@ -170,10 +170,11 @@ def audit(
     for any model; bounds are not needed then, nor is a metric if versions are the same individual. effort: how hard to
     look otherwise, more starts and more steps; a hundred times as much finds a few percent more, and of many thousand
     people less is taken where it finds 99 % as much on the rows drawn.
-    output_distance: by default the mean squared logits, or the total variation for a model that only gives
-    probabilities. threshold: the score (second logit minus the first, or the only output) above which the decision is
-    yes; 0 for classifiers. per_person=False keeps nothing for each person, so that memory does not grow with their
-    number; r_low may then be lower by about one part in ten thousand. device: where a module runs, in float64.
+    output_distance: by default the mean squared logits, the total variation for a model that only gives probabilities,
+    the squared error for a regressor. threshold: the score (second logit minus the first, or the only output) above
+    which the decision is yes; 0 for classifiers. per_person=False keeps nothing for each person, so that memory does
+    not grow with their number; r_low may then be lower by about one part in ten thousand. device: where a module runs,
+    in float64.
     """
     eps, confidence = statement_of(eps, confidence)
     if isinstance(x, Variations):

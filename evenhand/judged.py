@@ -35,6 +35,7 @@ from evenhand.output_distances import (
     centred,
     described,
     mean_squared_logits,
+    squared_error,
     total_variation,
 )
 from evenhand.undo import undo
@@ -155,7 +156,9 @@ class Judged:
 
     def distance(self, given: OutputDistance | None) -> Described:
         """The output distance to judge by: the given one, or the mean squared logits; of probabilities where the model
-        gives nothing else, the total variation."""
+        gives nothing else, the total variation; of a regressor the squared error."""
+        if given is None and self.is_regressor:
+            return squared_error
         if given is None:
             return total_variation if self.only_probabilities else mean_squared_logits
         if described(given).needs_logits and self.only_probabilities:

@@ -106,6 +106,7 @@ def test_logits_where_there_are_some_probabilities_where_not():
     tree = Judged.of(DecisionTreeClassifier(max_depth=2, random_state=0).fit(x, y > 0))
     assert tree.distance(None) is total_variation
     assert Judged.of(LinearRegression().fit(x, y)).threshold(1, None) is None
+    assert Judged.of(LinearRegression().fit(x, y)).distance(None) is squared_error  # a number is no logit
     shifted = Judged.of(lambda rows: torch.stack([rows[:, 0] + 5, rows[:, 1] + 5], 1))
     h = shifted.outputs_for(mean_squared_logits)(rows)
     torch.testing.assert_close(h.sum(1), torch.zeros(60).double(), atol=1e-6, rtol=0)

@@ -113,9 +113,9 @@ def certify(
     start: multipliers to tune from besides the general ones, such as those of ``certified_fine_tune``; estimators
     bring their own. They must not depend on the held-out people.
 
-    output_distance: by default the mean squared logits, or the total variation for a model that only gives
-    probabilities. threshold: the score (second logit minus the first, or the only output) above which the decision is
-    yes; 0 for classifiers.
+    output_distance: by default the mean squared logits, the total variation for a model that only gives probabilities,
+    the squared error for a regressor. threshold: the score (second logit minus the first, or the only output) above
+    which the decision is yes; 0 for classifiers.
 
     progress: lines on standard error, or a function that is given them. device: where a module is asked for its
     outputs, in float64; the bounds themselves are computed on the CPU.

@@ -74,7 +74,12 @@ def checked_sensitive(sensitive_features: Any, kept: np.ndarray) -> Any:
     if sensitive_features is None:
         return None
     if isinstance(sensitive_features, Mapping):
-        return {name: checked_sensitive(values, kept) for name, values in sensitive_features.items()}
+        try:
+            return {name: checked_sensitive(values, kept) for name, values in sensitive_features.items()}
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; in a cross-validation give a frame, since a table of name: values is not split"
+            ) from error
     given = plain_table(sensitive_features, "sensitive_features")
     n = given.shape[0] if hasattr(given, "shape") else len(given)
     if n != len(kept):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -39,9 +40,10 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator, or a Pipeline of scikit-learn preprocessing and an estimator, as an ONNX file.
 
     Inputs: one per column, (n, 1), float for numbers (NaN where missing), string for categories; an estimator alone has
-    one input ``x`` (n, d). Outputs: ``label``, and ``probabilities`` (n, K) for classifiers. The preprocessing may hold
-    SimpleImputer, scalers, OneHotEncoder and OrdinalEncoder in a ColumnTransformer; the network the layers that
-    ``torch.nn.Sequential`` stacks: Linear, ReLU, LeakyReLU, Tanh, Sigmoid, BatchNorm1d, Dropout, Identity, Flatten.
+    one input ``x`` (n, d). Outputs: ``label`` and ``probabilities`` (n, K) for classifiers, ``prediction`` otherwise,
+    (n,) or (n, K). The preprocessing may hold SimpleImputer, scalers, OneHotEncoder and OrdinalEncoder in a
+    ColumnTransformer; the network the layers that ``torch.nn.Sequential`` stacks: Linear, ReLU, LeakyReLU, Tanh,
+    Sigmoid, BatchNorm1d, Dropout, Identity, Flatten.
     Boosted trees take and give doubles: a hard split asks on which side of a number one is, to the last digit.
     """
     try:
@@ -70,7 +72,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         if trees.outputs == 1 and hasattr(estimator, "classes_"):
             half = graph.node("Mul", [outputs, graph.number(0.5)])
             outputs = graph.node("Concat", [graph.node("Neg", [half]), half], axis=1)
-    _answer(graph, estimator, outputs)
+    _answer(graph, estimator, outputs, _numbers_of(estimator) if trees is None else trees.outputs)
     proto = graph.model()
     if hasattr(estimator, "classes_"):
         kept = proto.metadata_props.add()
@@ -241,10 +243,22 @@ def _network(graph: Graph, module: nn.Module, value: str) -> str:
     return value
 
 
-def _answer(graph: Graph, estimator: Any, outputs: str) -> None:
+def _numbers_of(estimator: Any) -> int:
+    """How many outputs a network has for each person."""
+    weight = next(estimator.module_.parameters())
+    with torch.no_grad():
+        rows = torch.zeros(1, estimator.n_features_in_, dtype=weight.dtype, device=weight.device)
+        return int(estimator.module_.eval()(rows).shape[1])
+
+
+def _answer(graph: Graph, estimator: Any, outputs: str, k: int) -> None:
     from onnx import TensorProto
 
     if not hasattr(estimator, "classes_"):
+        if k > 1:
+            graph.node("Identity", [outputs], "prediction")
+            graph.output("prediction", graph.real, ["n", k])
+            return
         graph.node("Squeeze", [outputs, graph.constant(np.array([1], dtype=np.int64))], "prediction")
         graph.output("prediction", graph.real, ["n"])
         return

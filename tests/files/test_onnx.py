@@ -71,6 +71,10 @@ def test_regressor_and_other_encoders(tmp_path):
     )
     export_onnx(regressor, tmp_path / "r.onnx")
     assert np.allclose(run(tmp_path / "r.onnx", {"x": X})[0], regressor.predict(X), rtol=1e-5, atol=1e-3)
+    both = np.column_stack([X[:, 0], 1e6 * X[:, 1]])
+    several = SenSeIRegressor(hidden=(4,), steps=5, random_state=0).fit(X, both)
+    export_onnx(several, tmp_path / "s.onnx")
+    assert np.allclose(run(tmp_path / "s.onnx", {"x": X})[0], several.predict(X), rtol=1e-5, atol=1e-3)
     frame = pd.DataFrame({"a": X[:, 0] * 1e4, "b": X[:, 1], "code": np.arange(60) % 3})
     encode_all = make_column_transformer(
         (RobustScaler(), ["a"]), (MinMaxScaler((-1, 1), clip=True), ["b"]), (OrdinalEncoder(), ["code"])
