@@ -26,7 +26,9 @@ TRAINING_SEARCH = GradientSearch(subspace_step=1.0, subspace_steps=4, full_step=
 @parameters()
 class WithMetric(NeuralEstimator):
     """fair_metric: who is similar; a ``FairMetric``, a learner of one (a function of X, or an object with ``fit`` such
-    as ``ClassifierMetric``, refitted in every fold of a cross-validation), or None for the Euclidean distance.
+    as ``ClassifierMetric``, refitted in every fold of a cross-validation), or None for the Euclidean distance. Then no
+    column is sensitive, all of rho presses on small differences of any kind, and what is left to decide by are columns
+    of few values, which lie far apart: with the default rho such a model may decide by sex. Name what must not matter.
     """
 
     fair_metric: Metric = field(default=None, kw_only=False)
