@@ -12,6 +12,10 @@ _SIGNS = (
     r"[$€£¥₹₺₽₩₪฿%‰]|[A-Z]{0,3}\$|USD|EUR|GBP|CHF|JPY|INR|CNY|BRL|ZAR|SEK|NOK|DKK|PLN|CZK|kr\.?|zł|Kč|Rs\.?|percent"
 )
 
+_UNIT = re.compile(  # a word after a blank, degrees, or two small letters and more: 12A is a code
+    r"^[-−]?\d[\d.,]*(?:\s+(?=[^\W\d_])|(?=\s*°)|(?=[a-zµ]{2}))\s*(°\s?[CFK]?|[^\W\d_][^\d\s]{0,9})$"
+)
+
 
 def amounts(texts: pd.Series, decimal: str) -> pd.Series:
     """Texts as numbers; NaN where one is none. decimal: the sign before the decimals, the other one divides thousands.
@@ -39,6 +43,19 @@ def written_amounts(sample: pd.Series) -> bool:
     found = amounts(sample, decimal_of(sample)).notna()
     dressed = found & pd.to_numeric(sample, errors="coerce").isna()
     return bool(found.mean() > 0.9 and dressed.mean() > 0.1)
+
+
+def unit_of(sample: pd.Series) -> str:
+    """The unit in which nearly all of the texts are numbers, such as "kg" of "72 kg"; "" where there is none, or more
+    than one: 5 kg and 11 lbs are no numbers to compare."""
+    found = sample.str.strip().str.extract(_UNIT)[0]
+    units = found.dropna().unique()
+    return str(units[0]) if len(units) == 1 and found.notna().mean() > 0.9 else ""
+
+
+def without_unit(values: pd.Series, unit: str) -> pd.Series:
+    """72 of "72 kg"; what has no unit, or another one, stays as it is."""
+    return values.map(lambda value: value.strip().removesuffix(unit) if isinstance(value, str) else value)
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.tables.amounts import amounts, decimal_of, written_amounts
+from evenhand.tables.amounts import amounts, decimal_of, unit_of, without_unit, written_amounts
 from evenhand.tables.delimited import LEADING_ZERO
 from evenhand.tables.errors import TableError
 
@@ -52,13 +52,14 @@ _NAME_OF_IDS = re.compile(r"(^|[ _.-])(ids?|uuid|guid|ssn|nr|number|key|index|id
 class Column:
     """One column: its kind (number, category, binary, date, dropped), what was noticed, and whether it is personal
     data such as a name, an e-mail address or a telephone number. ``decimal``: the decimal sign of a number that is
-    written as text, such as $1,234.50."""
+    written as text, such as $1,234.50; ``unit``: what it ends in, as in 72 kg."""
 
     name: str
     kind: str
     note: str = ""
     personal: bool = False
     decimal: str = ""
+    unit: str = ""
 
     @property
     def doubtful(self) -> bool:
@@ -100,11 +101,14 @@ def infer(
     sample = texts.iloc[:: max(1, len(texts) // SAMPLE)]
     if not sensitive and _share(sample, _DATE_LIKE) > 0.95 and parsed_dates(sample).notna().mean() > 0.95:
         return Column(name, "number", "date as days") if keep_dates else Column(name, "date", "a date")
-    if not sensitive and _share(sample, _ADDRESS) < 0.8 and written_amounts(sample):
-        decimal = decimal_of(sample)
-        odd = int(amounts(texts, decimal).isna().sum())
-        notes = [AMOUNTS, *([f"{odd:,} values that are not numbers count as missing"] if odd else [])]
-        return Column(name, "number", "; ".join([*notes, *([missing] if missing else [])]), decimal=decimal)
+    written = not sensitive and _share(sample, _ADDRESS) < 0.8 and written_amounts(sample)
+    unit = "" if sensitive or written else unit_of(sample)
+    if written or unit:
+        decimal = decimal_of(without_unit(sample, unit))
+        odd = int(amounts(without_unit(texts, unit), decimal).isna().sum())
+        notes = [f"numbers in {unit}, written as text" if unit else AMOUNTS]
+        notes += [f"{odd:,} values that are not numbers count as missing"] if odd else []
+        return Column(name, "number", "; ".join([*notes, *([missing] if missing else [])]), decimal=decimal, unit=unit)
     if not trusted and (found := _personal(texts, sample, name, distinct)) is not None:
         return found
     numeric = pd.to_numeric(sample, errors="coerce").notna().mean()
@@ -188,15 +192,16 @@ def _share(sample: pd.Series, pattern: re.Pattern[str]) -> float:
     return float(sample.str.strip().str.match(pattern).mean())
 
 
-def numbers_of(values: pd.Series, name: str, decimal: str = "") -> pd.Series:
+def numbers_of(values: pd.Series, name: str, decimal: str = "", unit: str = "") -> pd.Series:
     """The column as numbers; what is none is missing, unless none is. decimal: the decimal sign of $1,234.50 and the
-    like, as training had it; by default what fits these values."""
+    like, as training had it; by default what fits these values. unit: what may stand behind each number."""
     if pd.api.types.is_datetime64_any_dtype(values):
         return _days(values)
     if pd.api.types.is_timedelta64_dtype(values):
         return pd.Series(values.dt.total_seconds() / 86_400)
     if pd.api.types.is_numeric_dtype(values):
         return _measured(values)
+    values = without_unit(values, unit) if unit else values
     numbers = pd.to_numeric(values, errors="coerce")
     odd = values.notna() & numbers.isna()
     if decimal:  # "1.234" among "1.234,50" is a thousand, though it reads as a number

@@ -137,7 +137,7 @@ class Schema:
         for column in columns:
             values = frame[column.name]
             if column.kind == "number":
-                clean[column.name] = numbers_of(values, column.name, column.decimal).astype(np.float32)
+                clean[column.name] = numbers_of(values, column.name, column.decimal, column.unit).astype(np.float32)
             else:
                 clean[column.name] = categories_of(values)
         return pd.DataFrame(clean, index=frame.index)
@@ -187,6 +187,7 @@ class Schema:
                 str(c.get("note", "")),
                 bool(c.get("personal", False)),
                 str(c.get("decimal", "")),
+                str(c.get("unit", "")),
             )
             for c in given["columns"]
         )

@@ -262,6 +262,7 @@ def make_ready(foreign: Foreign, frame: pd.DataFrame, sensitive: Sequence[str], 
     taken = foreign.columns(frame)
     names = list(dict.fromkeys([*taken, *sensitive]))
     columns = tuple(infer(frame[name], name, name in sensitive, keep=name in taken) for name in names)
+    columns = tuple(Column(c.name, "category") if c.unit else c for c in columns)  # the model knows it as text
     for column in columns:
         if column.name in sensitive and column.kind not in USED:
             raise TableError(f"the sensitive column {column.name!r} cannot be used: {column.note}")

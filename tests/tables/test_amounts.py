@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.tables.amounts import amounts, decimal_of, written_amounts
+from evenhand.tables import TableError
+from evenhand.tables.amounts import amounts, decimal_of, unit_of, written_amounts
 from evenhand.tables.kinds import infer, numbers_of
+from evenhand.tables.schema import Schema
 
 
 @pytest.mark.parametrize(
@@ -74,3 +76,34 @@ def test_a_column_of_money_is_a_number_and_its_sign_is_kept():
     np.testing.assert_allclose(numbers_of(texts, "pay", column.decimal), true)
     alone = numbers_of(pd.Series(["1.234", 5.5, None]), "pay", column.decimal)  # a thousand, as training had it
     np.testing.assert_array_equal(alone, [1234.0, 5.5, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("texts", "unit"),
+    [
+        (["72 kg", "81.5 kg", "60 kg"], "kg"), (["37.2°C", "36.9°C", "38.0°C"], "°C"), (["180cm", "165cm"], "cm"),
+        (["36 months", "60 months", " 48 months "], "months"), (["5 mg/dL", "7 mg/dL"], "mg/dL"),
+        (["72 kg", "160 lbs"], ""), (["12A", "13A", "14A"], ""), (["1 year", "2 years"], ""), (["12", "13"], ""),
+        (["18-25 years", "26-35 years"], ""), (["2nd", "3rd"], ""), (["Main 5", "Main 7"], ""), (["10+ years"], ""),
+        (["-3 m", "4 m"], "m"),
+    ],
+)  # fmt: skip
+def test_the_unit_of_a_column(texts, unit):
+    assert unit_of(pd.Series(texts)) == unit
+
+
+def test_numbers_with_a_unit_are_numbers_and_other_units_are_missing():
+    weight = np.random.default_rng(0).normal(70, 9, 300).round(1)
+    frame = pd.DataFrame({"weight": [f"{w} kg" for w in weight], "sex": ["f", "m"] * 150, "y": [0, 1, 1] * 100})
+    schema = Schema.from_json(Schema.infer(frame, "y", ["sex"]).to_json())
+    assert schema.kind("weight") == "number"
+    np.testing.assert_allclose(schema.apply(frame)["weight"], weight, rtol=1e-6)
+    bare = pd.DataFrame({"weight": ["71", "71 kg", "157 lbs", *frame["weight"][:40]]})
+    assert schema.apply(bare)["weight"].tolist()[:2] == [71.0, 71.0]
+    assert schema.imputed(bare) == {"weight": 1}
+    with pytest.raises(TableError, match="held numbers in training but holds text in 2 of 2"):
+        schema.apply(pd.DataFrame({"weight": ["157 lbs", "160 lbs"]}))
+    comma = pd.Series([f"{w} kg".replace(".", ",") for w in weight])
+    column = infer(comma, "weight")
+    np.testing.assert_allclose(numbers_of(comma, "weight", column.decimal, column.unit), weight)
+    assert infer(frame["weight"], "weight", sensitive=True).kind == "category"

@@ -42,6 +42,17 @@ def test_decoding_is_the_inverse_of_encoding():
     assert ready.view.inside is not None
 
 
+def test_a_number_with_a_unit_reaches_the_model_as_the_text_it_knows():
+    frame = people().assign(term=np.random.default_rng(1).choice(["36 months", "48 months", "60 months"], N))
+
+    def by_term(given):
+        assert set(given["term"].unique()) <= {"36 months", "48 months", "60 months"}
+        return 0.2 + 0.5 * (given["term"] == "60 months").to_numpy(dtype=float)
+
+    ready = make_ready(Foreign("mine", by_term), frame, ["sex"])
+    np.testing.assert_allclose(ready.probabilities(ready.clean)[:, 1], by_term(frame), atol=1e-6)
+
+
 def test_a_seen_column_is_free_and_of_a_hidden_one_what_predicts_it():
     frame = people()
     seen = make_ready(Foreign("mine", by_everything), frame, ["sex"])
