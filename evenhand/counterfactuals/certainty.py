@@ -16,7 +16,7 @@ from evenhand.counterfactuals.bystanders import somebody_else
 from evenhand.counterfactuals.given_names import all_known_names, known_names, vague_name
 from evenhand.counterfactuals.kept import keeps_gender
 from evenhand.counterfactuals.mentions import says_what
-from evenhand.counterfactuals.nouns import PARTNERS, gendered_nouns, men_nouns
+from evenhand.counterfactuals.nouns import PARTNERS, PREFIX, gendered_nouns, men_nouns
 from evenhand.counterfactuals.people import names_people
 from evenhand.counterfactuals.places import ENDED, ROLES, TITLE
 from evenhand.counterfactuals.preview import Site
@@ -33,8 +33,8 @@ _CAPITAL = r"[A-ZÀ-Þ][\w’'-]*[\wà-ÿ]"
 _RANK = re.compile(  # what stands before the subject's name says a gender, and stays: Princess Ludovica studied law
     rf"(?:{ENDED}(?:The\s+)?|\b(?:as|called|calls?\s+(?:him|her))\s+)"
     r"(?:Princess|Prince|Queen|King|Duchess|Duke|Countess|Count|Baroness|Baron|"
-    r"Empress|Emperor|Cardinal|Pope|Fr\.?|Madame|Mademoiselle|Frau|Herr|Señora|Señor|Signora|Signor|Monsieur|Tsar|Tsarina|Sultan|Sheikha|Uncle|"
-    r"Auntie|Aunt|Grandpa|Grandma)\s+[A-ZÀ-Þ]"
+    r"Empress|Emperor|Cardinal|Pope|Fr\.?|Madame|Mademoiselle|Frau|Herr|Señora|Señor|Signora|Signor|Monsieur|Tsar|Tsarina|Sultan|Sheikha|"
+    r"(?:(?:Great|Step)-)?(?:Auntie|[Aa]unt|[Uu]ncle)|Grandpa|Grandma)\s+[A-ZÀ-Þ]"
 )
 _SEX_OF_ONE = re.compile(r"\s+(?:[a-z-]+\s+)?([a-z\[\]-]+)")
 _OF_ONE_GENDER = re.compile(  # a doctor of either gender may care for pregnant women
@@ -54,6 +54,7 @@ _OTHER_NAME = re.compile(
 )
 _A_TITLE = re.compile(rf"{TITLE}|{ROLES}\s")
 _PATRONYMIC = re.compile(r"\s+[A-Z]\w+(?:[oe]vna|[oe]vich|ichna)\b")
+_ONE_GENDER = re.compile(r"[a-z]{2}(?:(?:wo)?man|mistress|girl|boy)$")
 _NO_MAN = frozenset(["human", "superhuman", "shaman", "talisman", "ottoman", "caiman", "roman", "german", "norman"])
 _NICKNAME = r"\s+(?:[A-ZÀ-Þ]\.\s+)?[\"“‘(]\s?([A-ZÀ-Þ][a-zà-ÿ]+)\s?[\"”’)]"
 _HAS_PARTNER = re.compile(r"\s?['’]\s?s\s+(?:[a-z-]+\s+)?(?:wife|husband|girlfriend|boyfriend)\b")
@@ -148,11 +149,12 @@ def _may_be_given(word: str, man: bool | None) -> bool:
 def _said_of_one(text: str, sites: Sequence[Site]) -> bool:
     """Whether a word stays that says the gender of one person: a ballerina, a male nurse."""
     for match in re.finditer(r"(?<![\w’'-])[a-z]+(?:-[a-z]+)?(?![\w-])", text):
-        word = match[0]
+        prefix = re.sub(r"[a-z]+$", "", match[0])
+        word = match[0][len(prefix) :] if PREFIX.fullmatch(prefix) else match[0]
         if word in words_of("gendered_words") or re.fullmatch(r"one-(?:wo)?man", word):
             return True
-        if re.search(r"[a-z]{2}(?:wo)?man$", word) and word not in gendered_nouns() and word not in _NO_MAN:
-            return True  # a draughtsman
+        if _ONE_GENDER.search(word) and word not in gendered_nouns() and word not in _NO_MAN:
+            return True  # a draughtsman, a choirmistress
     for site in sites:
         if site.left and site.kind[1] in ("male", "female"):
             noun = _SEX_OF_ONE.match(text, site.end)

@@ -33,6 +33,13 @@ _WHO = (
 _PREDICATE = re.compile(
     rf"(?:\b{_WHO}\s*{BE}|\bim|\bur|\b(?:me|him|her|them|us|my|your|his|their)\s+being)\s+{HEDGE}$", re.IGNORECASE
 )
+_BEING_ONE = re.compile(  # "he was fired for being "; "Being ", before "is no crime"
+    rf"\b{_WHO}\b[^.;!?]{{0,40}}\b(?:for|of|about)\s+being\s+{HEDGE}$", re.IGNORECASE
+)
+_TO_BE_ONE = (
+    re.compile(rf"(?:^|[.!?\n][\"”’']?\s*|\b(?:that|thinks?|says?|said)\s+)[\"“‘']?being\s+{HEDGE}$", re.IGNORECASE),
+    re.compile(r"\s+(?:is|was|isn['’]?t|wasn['’]?t|does|doesn['’]?t|did|didn['’]?t|means|makes)\b", re.IGNORECASE),
+)
 _ANIMAL = (
     r"(?:dog|cat|horse|pony|puppy|kitten|bird|parrot|penguin|rabbit|sheep|cow|goat|pig|donkey|monkey|lion|tiger|elephant|"
     r"bear|wolf|fox|duck|swan|fish|frog|snake|spider|animal)s?"
@@ -79,6 +86,7 @@ _BODY = re.compile(  # Federation of American Scientists
     r"\b(?:Federation|Association|Society|Institute|Council|Union|Academy|Conference|League|Board|Bureau|Alliance|Congress|"
     r"Department|Ministry|Committee|Foundation|Museum|Journal|History|Church|Organi[sz]ation) (?:of|for) (?:the )?$"
 )
+_FOR_SOMETHING = (re.compile(r"(?:^|[.!?:]\s+|\n)[\"“‘'(]*$"), re.compile(r" for (?:the )?[A-Z][a-z]+"))
 _BODY_FOLLOWS = re.compile(  # Mexican National Championship, American Family Association
     r"(?: [A-Z][\w’']*(?: ['’]s?)?){1,3} "
     r"(?:Association|Society|Institute|Council|Union|Academy|Conference|League|Board|Alliance|Congress|Committee|Foundation|Museum|Journal|Church|Cent(?:er|re)|Championships?|Act|Awards?|Party|Fund|Network|"
@@ -157,6 +165,9 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "name"  # of a song, of a rugby team
     if plural and said[:1].isupper() and _TEAM.match(after):
         return "name"  # an Indians player
+    for_something = _FOR_SOMETHING[0].search(before) and _FOR_SOMETHING[1].match(after)
+    if plural and for_something and said[:1].isupper() and not said.isupper():
+        return "name"  # Jews for Jesus
     if said == "Indians" and re.search(r"[^.!?:\s]\s+(?!The\b)[A-Z]\w+\s$", before):
         return "name"  # of a team or a nation: the Plains Indians
     if plural and said[:1].isupper() and not said.isupper() and _group(before):
@@ -179,7 +190,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
         return "insult"
     if not plural and _OF_AN_ANIMAL.search(before):
         return "no person"
-    if token in _LANGUAGES and not plural and _language(before, after):
+    if token in _LANGUAGES and not plural and not _being_one(before, after) and _language(before, after):
         return "language"
     if spoken_about(before, after):
         return "word"
@@ -214,9 +225,11 @@ def _group(before: str) -> bool:
 
 def _stands_alone(before: str, after: str) -> bool:
     """Somebody: "a white male.", "the female who"; not "a female name"."""
-    like = re.search(r"\b(?:fe)?male\s+(\w+)", before, re.IGNORECASE)
-    if like is not None and not names_people(like[1]) and re.match(r"\s+ones?\b", after):
-        return False  # the female connector and the male one
+    like = re.search(r"\b(?:fe)?male\s+(\w+)(?:\s+the\s+(species))?", before, re.IGNORECASE)
+    if like is not None and not names_people(like[1]):
+        small = like[1] in words_of("not_after_possessive") | words_of("verbs") and like[2] is None
+        if re.match(r"\s+ones?\b", after) or (re.search(r"\bthe\s+$", before) and not small):
+            return False  # the female connector and the male one; the female wren and the male
     if re.search(
         r"\b(?:juvenile|immature|breeding|mature|alpha|dominant|mated|spotted|adult|larger|smaller)\s+$", before, re.I
     ):
@@ -224,6 +237,13 @@ def _stands_alone(before: str, after: str) -> bool:
     one = re.search(r"\b(?:an?|one|every|another|any|either|that|this|the)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
     acts = re.match(r"\s+(?:i|you|s?he|they|we|is|was|are|were|has|had|with|can|will|would|at|of|ones?)\b", after, re.I)
     return one is not None and (acts or _ENDS.match(after)) is not None
+
+
+def _being_one(before: str, after: str) -> bool:
+    """Whether somebody is it, though the sentence does not say who: "Being old is no crime", "fired for being old"."""
+    if _TO_BE_ONE[0].search(before) and _TO_BE_ONE[1].match(after):
+        return True
+    return _BEING_ONE.search(before) is not None and _ENDS.match(after) is not None
 
 
 def _joined(before: str, after: str) -> bool:
@@ -406,12 +426,13 @@ def _about_somebody(before: str, after: str, token: str) -> bool:
     paired = re.search(r"(\w+)\s*(?:,|\bor|\band)\s+$", before)
     if paired is not None and _ENDS.match(after) and identity_word(paired[1]) and paired[1].lower() not in VAGUE:
         return True  # queer or straight?
-    if re.search(r"\b(?:for|of|to|by|with|among|help) the $", before, re.I) and re.match(
-        r"\s*(?:$|[.;!?]|,\s(?!\w+,?\s+\w+\s+of\b))", after
-    ):
+    several = token not in ("male", "female") and re.search(r"\b(?:for|of|to|by|with|among|help) the $", before, re.I)
+    if several and re.match(r"\s*(?:$|[.;!?]|,\s(?!\w+,?\s+\w+\s+of\b))", after):
         return True  # books for the blind. Not: of the older, lower number of
     if re.search(r"\bthe\s+$", before, re.I) and re.match(r"\s+(?:are|were|have|who|and the)\b", after, re.I):
         return True  # the deaf are ...
+    if _being_one(before, after):
+        return True
     if token in _SENSES and _ENDS.match(after) and (_BECOMES.search(before) or re.match(r"\s+from birth\b", after)):
         return True
     said_of = _SAID_OF_ONE.search(before)

@@ -17,6 +17,7 @@ from evenhand.counterfactuals.texts import word_list
 __all__ = [
     "PARTNERS",
     "PERHAPS_ANOTHER",
+    "PREFIX",
     "UNSURE",
     "describes_subject",
     "gendered_nouns",
@@ -146,6 +147,9 @@ _CALLED_POOR = (  # poor man
 _PRIZE = re.compile(r"\b(?:for|as)\s+best\s+(?:supporting\s+|lead\s+)?$", re.IGNORECASE)
 
 
+PREFIX = re.compile(r"\b(?:(?:great|step|foster|vice|co)[-‐‑])+$", re.IGNORECASE)  # a great-uncle is an uncle
+
+
 @cache
 def gendered_nouns() -> dict[str, str]:
     """Each noun and its counterpart. A line "host < hostess" goes one way: a host may be anybody."""
@@ -187,6 +191,7 @@ def describes_subject(word: str, before: str, subject: str | None, male: bool | 
     >>> describes_subject("woman", "Susan leads it; she is the first ", None), describes_subject("son", "a ", None)
     (True, False)
     """
+    before = PREFIX.sub("", before)
     listed = _in_a_row().search(before)
     if listed is not None:  # a husband, father and
         return describes_subject(word, before[: listed.start()], subject, male, surname)
@@ -226,6 +231,7 @@ def left_noun(
     word: str, match: re.Match[str], before: str, after: str, subject: str | None, others: frozenset[str]
 ) -> str:
     """Why a gendered noun stays as it is; "" where it is said of the person the text is about."""
+    before = PREFIX.sub("", before)
     if re.search(r"(?<!\b[Ee]x-)(?<=\w[-‐‑/])$|\w\s?[-‐‑/]\s$|\w\s[-‐‑/]$", before) or re.match(
         r"(?:['’]s)?\s?[-‐‑/]\s?[\w\[]", after
     ):
@@ -354,7 +360,7 @@ def _sentence_of(match: re.Match[str]) -> int:
 def _known_as(word: str, match: re.Match[str], subject: str | None, surname: str) -> bool:
     """Whether the sentence has spoken of the subject and says as what: "she was elected ", "Daniel worked as a "."""
     begins = _sentence_of(match)
-    before = match.string[begins : match.start()]
+    before = PREFIX.sub("", match.string[begins : match.start()])
     names = "|".join(re.escape(name) for name in (subject, surname) if name) or "(?!)"
     if _SEEN_AS.search(before):
         return False  # his portrayal of Ann Lee as a
@@ -367,7 +373,7 @@ def _surely_said(word: str, match: re.Match[str], subject: str | None, surname: 
     beside the name, opens the sentence of a pronoun or of nobody else, or says as what the subject is known."""
     text = match.string
     begins = _sentence_of(match)
-    before = text[begins : match.start()]
+    before = PREFIX.sub("", text[begins : match.start()])
     stop = _STOP.search(text, match.end())
     rest = text[match.end() : len(text) if stop is None else stop.start()]
     names = "|".join(re.escape(name) for name in (subject, surname) if name) or "(?!)"

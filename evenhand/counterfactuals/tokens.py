@@ -221,7 +221,10 @@ class TokenSwap:
             found.append(Site(match.start(), match.end(), match.group(), (token, form), left))
         if self.everywhere:
             return found
-        return [self._alone(text, site, after) for site, after in zip(found, [*found[1:], None])]
+        found = [self._alone(text, site, after) for site, after in zip(found, [*found[1:], None])]
+        for i in range(len(found) - 2, -1, -1):
+            found[i] = _in_the_name(text, found[i], found[i + 1])
+        return found
 
     def _alone(self, text: str, site: Site, after: Site | None) -> Site:
         """Of two tokens of a kind in a row the second is swapped: "an elderly Mexican man" -> "an elderly gay man"."""
@@ -341,6 +344,13 @@ def _owns(text: str, site: Site) -> bool:
     """An apostrophe follows, and it does not close a quotation: muslims' rights, not 'Muslims'."""
     quoted = text[max(0, site.start - 1) : site.start] in tuple("'‘’")
     return not quoted and re.match(r"['’](?!\w)", text[site.end :]) is not None
+
+
+def _in_the_name(text: str, site: Site, after: Site) -> Site:
+    """Of tokens in a row the last of which is in a name all are: "the Gay and Lesbian Alliance"."""
+    row = re.fullmatch(r"\s?(?:,|&|,?\s?and)\s", text[site.end : after.start]) is not None
+    named = row and not site.left and after.left == "name" and site.kind[1] == "adjective"
+    return replace(site, left="name") if named and site.said[0].isupper() else site
 
 
 def _form_here(text: str, start: int, end: int, counted: bool) -> str:

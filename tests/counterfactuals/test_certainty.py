@@ -34,7 +34,10 @@ def why(text, **options):
         ("Anna Lee became one of the richest businesswomen of York. She sang.", ONE_OF_SEVERAL),
         ("The first female surgeon, Suzanne Lee, wrote her book.", OF_ONE_GENDER),
         ("Anna Lee was a ballerina in York. She sang.", OF_ONE_GENDER),
+        ("Anna Lee was a choirmistress in York. She sang.", OF_ONE_GENDER),
+        ("Anna Lee was a showgirl in York. She sang.", OF_ONE_GENDER),
         ("Anna Lee was among the first women there. She sang.", ONE_OF_SEVERAL),
+        ("Great-aunt Anna Lee died. She was kind.", WHOSE_NAME),
         ("Princess Anna Lee studied law. She sang.", WHOSE_NAME),
         ("Howard was born in York. He sang.", WHOSE_NAME),  # perhaps a surname
         ("Paul Lee was cleared because the judge had erred in his summing up.", WHOSE_NAME),
@@ -95,3 +98,17 @@ def test_the_preview_counts_them():
     shown = GenderSwap(nouns=True, names=NAMES).preview(["Anna Lee is a nurse. She met him.", "Anna is a cook.", "It"])
     assert (shown.texts, shown.swapped, shown.unsure) == (3, 1, 1)
     assert "1 more say a gender, but the rules cannot tell of whom" in str(shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "swapped"),
+    [
+        ("Paul Lee is a cook. He is a great-grandfather.", "Anna Lee is a cook. She is a great-grandmother."),
+        ("Paul Lee, a great-uncle of nine, sings. He cooks.", "Anna Lee, a great-aunt of nine, sings. She cooks."),
+        ("Paul is the great-grandson of a cook. Paul sings.", "Anna is the great-granddaughter of a cook. Anna sings."),
+        ("Paul Lee is a father and co-chairman. He sings.", "Anna Lee is a mother and co-chairwoman. She sings."),
+        ("Paul Lee sings. His great-grandfather did, too.", "Anna Lee sings. Her great-grandfather did, too."),
+    ],
+)  # fmt: skip
+def test_a_great_uncle_is_an_uncle(text, swapped):
+    assert GenderSwap(nouns=True, names=(["Paul"], ["Anna"])).swap(text) == swapped

@@ -311,3 +311,21 @@ def test_kinds_of_books_plugs_papers_and_mythical_beings_are_nobody(text, word, 
 )
 def test_beside_them_somebody_is_meant(text, word):
     assert reason(text, word) == ""
+
+
+def test_being_one_is_about_people():
+    assert reason("He was fired for being black.", "black") == ""
+    assert reason("Being old is no crime", "old") == ""
+    assert reason("I think being Chinese is great", "Chinese") == ""
+    assert reason("Being old, the car broke down.", "old") == "no person"
+    assert reason("Instead of being white, the walls were grey.", "white") == "no person"
+
+
+def test_those_for_something_are_a_group():
+    assert reason("Jews for Jesus meet at noon.", "Jews", plural=True) == "name"
+    assert reason("He blames Jews for Auschwitz.", "Jews", plural=True) == ""
+
+
+def test_the_male_of_a_species():
+    assert reason("The female wren sings to the male.", "male") == "no person"
+    assert reason("the woman hit the male.", "male") == ""

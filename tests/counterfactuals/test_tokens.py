@@ -481,3 +481,9 @@ def test_tokens_of_another_category_are_listed_as_left():
     assert {change.said for change in shown.changes} == {"black"}
     assert ("Muslim", "another category") in {(change.said, change.left) for change in shown.left}
     assert "another category" in str(shown)
+
+
+def test_tokens_in_a_row_before_a_name_are_in_the_name():
+    swap = TokenSwap(identity_tokens())
+    assert [site.left for site in swap.sites("the Gay, Lesbian and Straight Education Network")] == ["name"] * 3
+    assert [site.left for site in swap.sites("the gay and Lesbian Alliance")] == ["", "name"]
