@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -36,6 +36,9 @@ def as_texts(texts: Iterable[str]) -> list[str]:
     """
     if isinstance(texts, (str, bytes)):
         raise TypeError("expected a list of texts, got a single string; wrap it: [text]")
+    if isinstance(texts, Mapping | Set):  # of which the names, or no order, would be read
+        kind = type(texts).__name__
+        raise TypeError(f"expected a list of texts, got a {kind}; give a list, or one column of a table")
     listed = list(_column(texts))
     for i, text in enumerate(listed):
         if not isinstance(text, str):

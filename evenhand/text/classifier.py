@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, Self, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -253,11 +254,18 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"sensitive feature {name!r} must hold one value for each of the {len(texts)} texts")
         if labels.ndim != 1 or len(labels) != len(texts):
             raise ValueError(f"y must hold one label for each of the {len(texts)} texts, got shape {labels.shape}")
+        missing = np.flatnonzero(pd.isna(labels))
+        if len(missing):
+            raise ValueError(
+                f"y holds {len(missing):,} missing labels, the first at position {missing[0]}; leave these texts out"
+            )
         check_classification_targets(labels)
         if len(np.unique(labels)) < 2:
             raise ValueError("a classifier needs two classes or more; y holds one class only")
         if self.text is not None and self.mentions is not None:
             raise ValueError("mentions are texts without other columns; leave them out, or text= and the other columns")
+        if isinstance(self.rho, str) and self.rho != "auto":
+            raise ValueError(f"rho is a number or 'auto', got {self.rho!r}")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1, got {self.validation_fraction}")
 
@@ -267,6 +275,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.swaps is None:
             return none, 0
         said = self.swaps(given) if self.text is None else swap_column(given, self.text, self.swaps)
+        if not isinstance(said, Variations):
+            kind = type(said).__name__
+            raise TypeError(f"swaps must give Variations of the texts that have versions; it gave a {kind}")
         if len(said) == 0:
             if self.method == "plain" or attributes:
                 return none, 0

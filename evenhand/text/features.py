@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +24,8 @@ Encoder = Callable[[list[str]], Any]
 class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The vectors of an encoder, each feature scaled to mean 0 and standard deviation 1 on the texts of `fit`.
 
-    encoder: a `SentenceEncoder`, any function list[str] -> array (n, d), or the name of a sentence-transformers model.
+    encoder: a `SentenceEncoder`, any function list[str] -> array or sparse matrix (n, d), or the name of a
+        sentence-transformers model.
     alike: None, or a swap with a method `alike` (`TokenSwap`, `GenderSwap`): then a text that it would swap is the mean
         of its few forms that are the same whoever of the list the text is about, so that nobody can be told apart.
     Without the scaling a network of the usual start hardly learns: features of sentence encoders are about 0.05 large.
@@ -95,8 +97,11 @@ class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _encoded(self, listed: list[str]) -> NDArray[np.float32]:
         if not callable(getattr(self, "encoder_", None)):
-            self.encoder_ = SentenceEncoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
-        vectors = np.asarray(self.encoder_(listed), dtype=np.float32)
+            self.encoder_ = _opened(self.encoder)
+        if not listed:  # not every function takes an empty list
+            return self._encoded([""])[:0]
+        said = self.encoder_(listed)
+        vectors = np.asarray(said.toarray() if issparse(said) else said, dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(listed):
             raise ValueError(f"the encoder must give one vector for each of {len(listed)} texts, got {vectors.shape}")
         if not np.isfinite(vectors).all():
@@ -105,6 +110,23 @@ class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         return np.array([f"text_{j}" for j in range(self.n_features_out_)], dtype=object)
+
+
+def _opened(encoder: Any) -> Encoder:
+    """The encoder as a function of texts."""
+    if isinstance(encoder, str):
+        return SentenceEncoder(encoder)
+    # A SentenceTransformer is callable, but not with texts; scikit-learn's vectorizers are not.
+    methods = ["encode"] if hasattr(encoder, "forward") else [] if callable(encoder) else ["transform", "encode"]
+    kind, method = type(encoder).__name__, next((m for m in methods if callable(getattr(encoder, m, None))), None)
+    if method is not None:
+        raise TypeError(f"the encoder is a {kind}; give its method {method}, a function of texts, as the encoder")
+    if not callable(encoder):
+        raise TypeError(
+            "the encoder must be a function list[str] -> array (n, d), a SentenceEncoder or the name of a "
+            f"sentence-transformers model; got a {kind}"
+        )
+    return cast(Encoder, encoder)
 
 
 def without_blind(versions: Variations) -> tuple[Variations, int]:

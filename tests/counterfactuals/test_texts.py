@@ -103,3 +103,9 @@ def test_missing_texts_are_named_and_a_lazy_frame_is_to_be_collected():
 def test_full_width_letters_hide_no_word():
     assert cleaned("\uff27\uff41\uff59 bar") == "Gay bar"
     assert cleaned("\uff11") == "\uff11"  # a digit is no letter
+
+
+@pytest.mark.parametrize("texts", [{"comment": ["a", "b"]}, {"a", "b"}], ids=["dict", "set"])
+def test_names_and_sets_are_no_texts(texts):
+    with pytest.raises(TypeError, match=r"expected a list of texts, got a (dict|set)"):
+        as_texts(texts)

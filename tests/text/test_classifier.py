@@ -236,6 +236,9 @@ def test_an_exact_certificate_over_the_versions(fitted):
         ({"about": ["a cook"]}, Y, "about holds versions, .* got a list"),
         ({}, Y[:5], "one label for each"),
         ({}, np.zeros(350), "one class only"),
+        ({}, [None, *Y[1:]], "y holds 1 missing labels, the first at position 0"),
+        ({}, pd.Series([*Y[:-1], pd.NA], dtype="Int64"), "1 missing labels, the first at position 349"),
+        ({"rho": "large"}, Y, "rho is a number or 'auto'"),
         ({"validation_fraction": 1.0}, Y, "validation_fraction"),
         ({"mentions": (["x"], ["other"])}, Y, "mentions have 1 labels"),
     ],
@@ -244,6 +247,11 @@ def test_bad_input(options, y, message):
     model = classifier(steps=2).set_params(**options)
     with pytest.raises(ValueError, match=message):
         model.fit(TEXTS, y)
+
+
+def test_swaps_that_give_no_versions_say_so():
+    with pytest.raises(TypeError, match=r"swaps must give Variations .* it gave a list"):
+        classifier(steps=2).set_params(swaps=lambda texts: [[text, text] for text in texts]).fit(TEXTS, Y)
 
 
 def test_texts_without_any_token_have_nothing_to_be_fair_about():

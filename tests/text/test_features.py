@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -34,6 +35,25 @@ def test_bad_encoders():
         TextFeatures(lambda texts: np.zeros((1, 3))).fit(["a", "b"])
     with pytest.raises(ValueError, match="NaN"):
         TextFeatures(lambda texts: np.full((len(texts), 2), np.nan)).fit(["a"])
+
+
+def test_an_encoder_that_is_no_function_of_texts_says_what_to_give():
+    with pytest.raises(TypeError, match="a TfidfVectorizer; give its method transform"):
+        TextFeatures(TfidfVectorizer()).fit(["a b"])
+    with pytest.raises(TypeError, match="got a int"):
+        TextFeatures(3).fit(["a b"])
+
+
+def test_a_sparse_matrix_is_the_array_it_stands_for():
+    texts = ["one two", "two three", "three"]
+    counts = CountVectorizer().fit(texts)
+    found = TextFeatures(counts.transform).fit(texts).transform(texts)
+    assert found == pytest.approx(StandardScaler().fit_transform(counts.transform(texts).toarray()), abs=1e-6)
+
+
+def test_no_texts_have_no_vectors_whatever_the_encoder_makes_of_an_empty_list():
+    features = TextFeatures(HashingVectorizer(n_features=8).transform).fit(["a b", "b c"])
+    assert features.transform([]).shape == (0, 8)
 
 
 def test_blind_means_no_version_differs():
