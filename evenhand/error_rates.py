@@ -199,7 +199,7 @@ def flags_more(plain: ErrorRates, fair: ErrorRates, tolerance: float = 0.02) -> 
         return ""
     sentence = (
         f"The fair model flags {100 * fair.fpr:.1f} % of harmless texts, the plain one {100 * plain.fpr:.1f} %: part "
-        "of its consistency is that everybody is flagged. Compare them at an equal false positive rate (threshold_at), "
+        "of its consistency is that more is flagged. Compare them at an equal false positive rate (threshold_at), "
         "or train on `mentions`, or on more of them."
     )
     warnings.warn(sentence, FlagsMoreWarning, stacklevel=2)

@@ -38,10 +38,15 @@ class Calibration:
             found = minimize(loss, np.array([1.0, 0.0]), method="L-BFGS-B", bounds=[(1e-3, None), (None, None)])
             return cls(float(found.x[0]), float(found.x[1]))
 
+        k = logits.shape[1]
+        rest = 1 / (np.bincount(codes, minlength=k)[codes] + 2)  # the share of a text's other classes together
+        target = np.repeat(rest[:, None] / (k - 1), k, axis=1)
+        target[np.arange(len(codes)), codes] = 1 - rest
+
         def cross_entropy(log_slope: float) -> float:
             z = logits * np.exp(log_slope)
             z = z - z.max(axis=1, keepdims=True)
-            return float(np.mean(np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), codes]))
+            return float(np.mean(np.log(np.exp(z).sum(axis=1)) - (target * z).sum(axis=1)))
 
         return cls(float(np.exp(minimize_scalar(cross_entropy, bounds=(-4, 3), method="bounded").x)), 0.0)
 

@@ -285,7 +285,7 @@ def named_worst(worst: pd.DataFrame) -> dict[str, Any]:
     """
     if len(worst) == 0:
         return {}
-    found = _named(worst, "") or {"statement": "No version of a text moves its probabilities."}
+    found = _named(worst, "") or {"statement": "No version of a text moves its probabilities after calibration."}
     for prefix, whose in OTHERS.items():
         other = _named(worst, prefix) if f"{prefix}moves_by" in worst else None
         if other is not None:

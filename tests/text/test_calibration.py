@@ -28,3 +28,13 @@ def test_a_temperature_for_several_classes():
 def test_perfect_separation_stays_finite():
     found = Calibration.learned(np.array([[1.0, -1.0], [-1.0, 1.0]] * 10), np.array([0, 1] * 10, dtype=np.intp))
     assert 0 < found.slope < 50
+
+
+@pytest.mark.parametrize(("n", "classes"), [(4, 3), (30, 3), (10, 28)])
+def test_perfect_separation_of_several_classes_is_as_sure_as_the_texts_are_many(n, classes):
+    """Platt's target of n texts is (n + 1) / (n + 2); with equal margins the best slope meets it."""
+    codes = np.repeat(np.arange(classes), n)
+    found = Calibration.learned(np.eye(classes)[codes] * 3.0, codes)
+    assert found.slope == pytest.approx(np.log((n + 1) * (classes - 1)) / 3.0, rel=1e-3)
+    p = found.probabilities(np.eye(classes) * 3.0)
+    assert p.diagonal() == pytest.approx((n + 1) / (n + 2), abs=1e-3)

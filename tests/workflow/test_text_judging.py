@@ -71,7 +71,7 @@ def test_read_alike_the_worst_versions_as_they_stand_and_of_the_plain_model_stan
     p = models["plain"].predict_proba([first["text"], first["plain_worst_version"]])[:, 1]
     assert first["plain_moves_by"] == pytest.approx(abs(p[1] - p[0]))
     named = named_worst(worst)
-    assert named["statement"] == "No version of a text moves its probabilities."
+    assert named["statement"] == "No version of a text moves its probabilities after calibration."
     assert named["as_they_stand"]["words"] == first["as_they_stand_words"] != ""
     assert named["as_they_stand"]["statement"].startswith("Read as they stand: The worst version of all is that of row")
     assert named["plain"]["moves_by"] == worst["plain_moves_by"].max()
