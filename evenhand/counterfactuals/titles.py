@@ -52,9 +52,10 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
     given = _GIVEN.match(after)
     if given is not None and given[1] != subject:
         return "a given name follows"  # which says a gender, and stays
-    if not _is_title(match.group(), before, after):
-        return "no title"
     surname = _SURNAME.match(after)
+    named = surname is not None and _named(text, surname[1], subject)
+    if not _is_title(match.group(), before, after, named):
+        return "no title"
     if surname is not None and re.split("['’]", surname[1])[0] in words_of("characters"):
         return "a work"
     if _STARTS.search(before[-8:]):
@@ -85,9 +86,16 @@ def _sentence(before: str) -> str:
 def _own(text: str, surname: str, subject: str | None) -> bool:
     """Whether the surname is the subject's: it follows the given name, or a title that begins a sentence."""
     name = re.escape(re.split("['’]s?$", surname)[0])
-    full = rf"\b{re.escape(subject)}\s+(?:[\w.’'-]+\s+){{0,2}}{name}\b" if subject is not None else r"(?!)"
     opened = rf"(?:^|[.!?]\s+|\n)[\s\"“]*(?:Mr|Mrs|Ms|Miss)\.?\s+(?:[A-Z]\.\s*)*{name}\b"
-    return re.search(rf"{full}|{opened}", text) is not None
+    return _named(text, surname, subject) or re.search(opened, text) is not None
+
+
+def _named(text: str, surname: str, subject: str | None) -> bool:
+    """Whether the surname follows the given name of the subject somewhere."""
+    if subject is None:
+        return False
+    name = re.escape(re.split("['’]s?$", surname)[0])
+    return re.search(rf"\b{re.escape(subject)}\s+(?:[\w.’'-]+\s+){{0,2}}{name}\b", text) is not None
 
 
 def _acts_before(sentence: str, subject: str | None) -> bool:
@@ -99,13 +107,18 @@ def _acts_before(sentence: str, subject: str | None) -> bool:
     )
 
 
-def _is_title(said: str, before: str, after: str) -> bool:
-    """Mr Smith, MRS. JONES; not "an MR in Accounting", "MS Alliance", "Miss World", "I miss you"."""
+def _is_title(said: str, before: str, after: str, named: bool) -> bool:
+    """Mr Smith, MRS. JONES; not "an MR in Accounting", "MS Alliance", "Miss World", "I miss you".
+
+    named: somebody is called by the surname, which may be another word: "Mary May ... Ms May".
+    """
     follows = re.match(r"\.?\s+((?:[A-ZÀ-Þ]\.\s*)*)([A-ZÀ-Þ][\w’'-]*)", after)
     if follows is None:
         return said.islower() and said != "miss" and re.match(r"\.\s+\w", after) is not None
     name = follows[2]
-    if name in _WORLD or name.lower() in words_of("after_places") | words_of("not_after_possessive"):
+    sure = said[0].isupper() and (named or said in ("Mr", "Mrs") or (said == "Ms" and after.startswith(".")))
+    other = words_of("after_places") | words_of("not_after_possessive")
+    if name in _WORLD or (not sure and name.lower() in other):
         return False
     if said in ("Miss", "Ms") and name in words_of("pageants"):
         return False

@@ -43,3 +43,17 @@ def test_characters_are_single_words():
 def test_whom_somebody_treats_is_somebody_else():
     left = [site.left for site in GenderSwap().sites("The barber thanks Mr. Quill in his office.") if site.said == "Mr"]
     assert left == ["somebody else"]
+
+
+@pytest.mark.parametrize(
+    ("text", "swapped"),
+    [
+        ("Anna May sings. Ms. May left.", "Paul May sings. Mr. May left."),
+        ("Anna May sings. Miss May left.", "Paul May sings. Mr May left."),
+        ("Paul Day sings. Mr Day left his job.", "Anna Day sings. Ms Day left her job."),
+        ("Mrs Hill sold her house.", "Mr Hill sold his house."),
+        ("Ms Alliance sold her house.", "Ms Alliance sold his house."),
+    ],
+)
+def test_a_surname_that_is_another_word(text, swapped):
+    assert GenderSwap(names=(["Paul"], ["Anna"]), sure=False).swap(text) == swapped
