@@ -30,6 +30,7 @@ ONE_OF_SEVERAL = "unsure: one of several"
 OF_ONE_GENDER = "unsure: said of one gender only"
 
 _CAPITAL = r"[A-ZÀ-Þ][\w’'-]*[\wà-ÿ]"
+_RANKS = r"(?:Princess|Prince|Queen|King|Lady|Lord|Sir|Dame|Mr|Mrs|Ms|Miss)"
 _RANK = re.compile(  # what stands before the subject's name says a gender, and stays: Princess Ludovica studied law
     rf"(?:{ENDED}(?:The\s+)?|\b(?:as|called|calls?\s+(?:him|her))\s+)"
     r"(?:Princess|Prince|Queen|King|Duchess|Duke|Countess|Count|Baroness|Baron|"
@@ -49,8 +50,8 @@ _OTHER_NAME = re.compile(
     r"\b(?:(?:stage|pen|real|birth|maiden|full)\s+name(?:\s+(?:of|is|was|being))?|born|née|né|alias|a\.k\.a\.|aka|formerly|"
     r"(?:better|best|also)\s+known\s+as|known\s+[a-z]+ly\s+as|"
     r"calling\s+(?:him|her)self(?:\s+as)?|known\s+as|under\s+the\s+name(?:\s+of)?|credited\s+as|"
-    r"pseudonym(?:\s+of)?|nom\s+de\s+plume|alter\s+ego|drag\s+name|moniker)"
-    rf"\s*(?:,\s+)?\s[\"“‘]?\s?({_CAPITAL})"
+    r"pseudonym(?:\s+of)?|nom\s+de\s+plume|alter\s+ego|drag\s+name|moniker|(?:re-?)?christened|bapti[sz]ed)"
+    rf"\s*(?:,\s+)?\s[\"“‘]?\s?(?:{_RANKS}\.?\s+)?({_CAPITAL})"
 )
 _A_TITLE = re.compile(rf"{TITLE}|{ROLES}\s")
 _PATRONYMIC = re.compile(r"\s+[A-Z]\w+(?:[oe]vna|[oe]vich|ichna)\b")
@@ -200,5 +201,8 @@ def _one_of_several() -> re.Pattern[str]:
     """ "one of the richest businesswomen": the subject is said to be of the gender that stays."""
     nouns = gendered_nouns().keys() | words_of("gendered_words")
     plurals = {_plural(noun) for noun in nouns} | {"wives"}
-    one = r"(?:one\s+of|among(?:st)?|other|fellow|the\s+(?:first|few|only|last))"
+    one = (
+        r"(?:one\s+of|among(?:st)?|other|fellow|the\s+(?:first|few|only|last)|"
+        r"the\s+(?:[a-z]+est|second|third|fourth|fifth|middle)(?:\s+[a-z]+)?\s+of)"  # the youngest of five boys
+    )
     return re.compile(rf"\b{one}\s+(?:[\w’'-]+\s+){{0,5}}(?:{'|'.join(sorted(plurals))})\b", re.IGNORECASE)

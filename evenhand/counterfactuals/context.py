@@ -265,7 +265,8 @@ def _idiom(before: str, after: str, token: str) -> bool:
     following = re.sub(r"[\s-]+", " ", after.lower()).lstrip(" ,'\"“”’")
     leading = re.sub(r"[\s-]+", " ", before.lower()).rstrip()
     if any(re.match(rf"{re.escape(w)}(?!\w)", following) for w in known.after):
-        return True
+        both = re.match(r"\s+and\s+[\w]+\s+(\w+)", after)  # black and white people
+        return both is None or not names_people(both[1])
     described = _WORD.match(after)
     if described is not None and names_people(described[1]):  # "I think straight people"
         return False

@@ -277,8 +277,9 @@ def namesake(text: str, match: re.Match[str]) -> bool:
     """Whether it is somebody else of the same name: "his uncle Philip", and within a sentence that has it already with
     another surname or of a place, "Nancy reads Nancy Drew", "Helen wrote about Helen of Troy"."""
     before, name = text[max(0, match.start() - 200) : match.start()], re.escape(match.group())
-    if _CALLED_SO.search(before):
-        return True
+    so = _CALLED_SO.search(before)
+    if so is not None and not (so[0].lower().startswith("the ") and name not in text[: match.start()]):
+        return True  # not: the widow Anne Lee, who has not been spoken of
     first = re.search(rf"(?<!\w){name}(?:\s+([A-ZÀ-Þ][\w’'-]+))?(?=\W)[^.!?\n]*$", before)
     follows = re.match(r"\s+(of\s+[A-ZÀ-Þ]|the\s+[A-ZÀ-Þ]|[A-ZÀ-Þ][\w’'-]+)", text[match.end() : match.end() + 40])
     return first is not None and follows is not None and follows[1] != first[1]

@@ -16,6 +16,9 @@ _COUPLE = (  # Mr and Mrs Lee, Mrs Kemp and Mrs Hodges
 _GIVEN = re.compile(r"\.?\s+([A-ZÀ-Þ][\w-]+)(?=\s+(?:[A-ZÀ-Þ]\.\s+)?[A-ZÀ-Þ][\w-])")
 _SURNAME = re.compile(r"\.?\s+(?:[A-ZÀ-Þ]\.\s*)*([A-ZÀ-Þ][\w’'-]*)")
 _STARTS = re.compile(r"(?:^|[.!?:]\s|\n)[\s\"“'‘(]*$")
+_FIRST = re.compile(  # the person a text of titles is about
+    r"^[\s\"“'‘(]*(?:Mrs?|Ms|Miss)\.?\s+(?:[A-ZÀ-Þ]\.\s*)*([A-ZÀ-Þ][\w-]*)(?=['’]s\b|\s+(?:[a-z]|\())"
+)
 _ENDED = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)[.!?;]\s|\n")
 _WORLD = frozenset(["World", "Universe", "America", "USA", "Earth"])
 # Somebody of a book, a film or a play: "her role as Mr Darcy", "the novel Mrs Dalloway".
@@ -60,6 +63,9 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
         return "a work"
     if _STARTS.search(before[-8:]):
         return ""
+    first = _FIRST.search(text, 0, match.start())
+    if first is not None and surname is not None and not re.match(rf"{re.escape(first[1])}\b", surname[1]):
+        return "somebody else"  # Ms. Day said that Ms. Knight would come
     own = surname is not None and (_own(text, surname[1], subject) or surname[1] == subject)
     if not own and (_PLAYED.search(_sentence(before)) or re.search(r"[“\"‘*_][^”\"’*_.!?]*$", before[-30:])):
         return "a work"

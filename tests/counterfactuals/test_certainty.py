@@ -37,6 +37,10 @@ def why(text, **options):
         ("Anna Lee was a choirmistress in York. She sang.", OF_ONE_GENDER),
         ("Anna Lee was a showgirl in York. She sang.", OF_ONE_GENDER),
         ("Anna Lee was among the first women there. She sang.", ONE_OF_SEVERAL),
+        ("Anna Lee is the youngest of five girls. She sang.", ONE_OF_SEVERAL),
+        ("Anna Lee was mayoress of York. She sang.", OF_ONE_GENDER),
+        ("Anna Lee was born Lady Edith Lee. She sang.", WHOSE_NAME),
+        ("Anna Lee was christened Edith in York. She sang.", WHOSE_NAME),
         ("Great-aunt Anna Lee died. She was kind.", WHOSE_NAME),
         ("Princess Anna Lee studied law. She sang.", WHOSE_NAME),
         ("Howard was born in York. He sang.", WHOSE_NAME),  # perhaps a surname

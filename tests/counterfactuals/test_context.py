@@ -329,3 +329,9 @@ def test_those_for_something_are_a_group():
 def test_the_male_of_a_species():
     assert reason("The female wren sings to the male.", "male") == "no person"
     assert reason("the woman hit the male.", "male") == ""
+
+
+def test_black_and_white_people_are_people():
+    assert reason("Black and white people sat together.", "Black") == ""
+    assert reason("Black and white photos hung there.", "Black") == "idiom"
+    assert reason("it is black and white.", "black") == "idiom"

@@ -129,3 +129,8 @@ def test_the_third_of_the_name_is_somebody_else():
     swap = GenderSwap(sure=False, names=(["John"], ["Anna"]))
     assert swap.swap("Anna Lee is the third Anna Lee in her town.") == "John Lee is the third Anna Lee in his town."
     assert swap.swap("Anna Lee is like every Anna her age.") == "John Lee is like every Anna his age."
+
+
+def test_the_widow_is_whom_nobody_has_spoken_of_before():
+    swap = GenderSwap(nouns=True, names=(["Paul"], ["Anna"]))
+    assert swap.swap("The widow Anna Lee left her farm to us.") == "The widower Paul Lee left his farm to us."

@@ -15,6 +15,8 @@ from evenhand.counterfactuals.texts import word_list
         ("Asked about it, Ms. Tran said she agrees.", "Asked about it, Mr. Tran said he agrees."),
         ("Ms. Tran said that Ms. Tran was tired.", "Mr. Tran said that Mr. Tran was tired."),
         ("She wrote about Mrs Dalloway.", "He wrote about Mrs Dalloway."),
+        ("Ms. Day said that Ms. Knight would replace her.", "Mr. Day said that Ms. Knight would replace him."),
+        ("Mr. Day's boss likes him. In May, Mr. Knight left.", "Ms. Day's boss likes her. In May, Mr. Knight left."),
         ("Mrs Dalloway is her favourite.", "Mrs Dalloway is his favourite."),
         ("He is known for his role as Mr Rochester.", "She is known for her role as Mr Rochester."),
         ("Mr. and Mrs. Lee came with her.", "Mr. and Mrs. Lee came with him."),
