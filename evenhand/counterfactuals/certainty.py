@@ -55,7 +55,7 @@ _OTHER_NAME = re.compile(
 )
 _A_TITLE = re.compile(rf"{TITLE}|{ROLES}\s")
 _PATRONYMIC = re.compile(r"\s+[A-Z]\w+(?:[oe]vna|[oe]vich|ichna)\b")
-_ONE_GENDER = re.compile(r"[a-z]{2}(?:(?:wo)?man|mistress|girl|boy)$")
+_ONE_GENDER = re.compile(r"[a-z]{2}(?:(?:wo)?man|mistress|girl|boy)$|^dame$")
 _NO_MAN = frozenset(["human", "superhuman", "shaman", "talisman", "ottoman", "caiman", "roman", "german", "norman"])
 _NICKNAME = r"\s+(?:[A-ZÀ-Þ]\.\s+)?[\"“‘(]\s?([A-ZÀ-Þ][a-zà-ÿ]+)\s?[\"”’)]"
 _HAS_PARTNER = re.compile(r"\s?['’]\s?s\s+(?:[a-z-]+\s+)?(?:wife|husband|girlfriend|boyfriend)\b")

@@ -33,8 +33,10 @@ _WHO = (
 _PREDICATE = re.compile(
     rf"(?:\b{_WHO}\s*{BE}|\bim|\bur|\b(?:me|him|her|them|us|my|your|his|their)\s+being)\s+{HEDGE}$", re.IGNORECASE
 )
-_BEING_ONE = re.compile(  # "he was fired for being "; "Being ", before "is no crime"
-    rf"\b{_WHO}\b[^.;!?]{{0,40}}\b(?:for|of|about)\s+being\s+{HEDGE}$", re.IGNORECASE
+_BEING_ONE = re.compile(  # "he was fired for being ", "it is okay to be "; "Being ", before "is no crime"
+    rf"(?:\b{_WHO}\b[^.;!?]{{0,40}}\b(?:for|of|about)\s+being|"
+    rf"\b(?:ok|okay|fine|proud|ashamed|afraid|lucky|hard|wrong|normal|crime|sin|illegal|privilege)\s+to\s+be)\s+{HEDGE}$",
+    re.IGNORECASE,
 )
 _TO_BE_ONE = (
     re.compile(rf"(?:^|[.!?\n][\"”’']?\s*|\b(?:that|thinks?|says?|said)\s+)[\"“‘']?being\s+{HEDGE}$", re.IGNORECASE),

@@ -34,7 +34,10 @@ _CALLS = (
     r"wrote\s+as|sang\s+as|nickname(?:\s+(?:is|was|of))?)\s+[\"“‘']?\s?(?:[Tt]he\s+|an?\s+)?(?:[A-ZÀ-Þ][\w’'-]*\s+){0,4}"
 )
 _LIKE_ONE = r"\b(?:appearance|voice|body|face|figure|looks?|strength)\s+of\s+an?\s+(?:[a-z-]+\s+)?"
-_OF_A_LINE = r"(?:\s+[A-ZÀ-Þ][\w.’'-]*){0,3}?\s?,?\s+(?:I{2,3}|IV|VI{0,3}|Jr|Sr|Junior)(?![\w’'-])"
+_OF_A_LINE = (
+    r"(?:\s+[A-ZÀ-Þ][\w.’'-]*){0,3}?\s?,?\s+"
+    r"(?:I{2,3}|IV|VI{0,3}|Jr|Sr|Junior|Senior(?!\s+[A-ZÀ-Þ]))(?![\w’'-])"
+)
 
 
 def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: bool | None) -> bool:

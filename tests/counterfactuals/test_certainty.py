@@ -41,6 +41,8 @@ def why(text, **options):
         ("Anna Lee was mayoress of York. She sang.", OF_ONE_GENDER),
         ("Anna Lee was born Lady Edith Lee. She sang.", WHOSE_NAME),
         ("Anna Lee was christened Edith in York. She sang.", WHOSE_NAME),
+        ("Anna Lee was a dame of the stage. She sang.", OF_ONE_GENDER),
+        ("Paul Lee Senior ran the forge. He sang.", OF_ONE_GENDER),
         ("Great-aunt Anna Lee died. She was kind.", WHOSE_NAME),
         ("Princess Anna Lee studied law. She sang.", WHOSE_NAME),
         ("Howard was born in York. He sang.", WHOSE_NAME),  # perhaps a surname
@@ -111,6 +113,7 @@ def test_the_preview_counts_them():
         ("Paul Lee, a great-uncle of nine, sings. He cooks.", "Anna Lee, a great-aunt of nine, sings. She cooks."),
         ("Paul is the great-grandson of a cook. Paul sings.", "Anna is the great-granddaughter of a cook. Anna sings."),
         ("Paul Lee is a father and co-chairman. He sings.", "Anna Lee is a mother and co-chairwoman. She sings."),
+        ("Paul Lee, Senior Lecturer in Law, sings. He cooks.", "Anna Lee, Senior Lecturer in Law, sings. She cooks."),
         ("Paul Lee sings. His great-grandfather did, too.", "Anna Lee sings. Her great-grandfather did, too."),
     ],
 )  # fmt: skip

@@ -317,6 +317,9 @@ def test_being_one_is_about_people():
     assert reason("He was fired for being black.", "black") == ""
     assert reason("Being old is no crime", "old") == ""
     assert reason("I think being Chinese is great", "Chinese") == ""
+    assert reason("Is it okay to be white?", "white") == ""
+    assert reason("I am proud to be black and British.", "black") == ""
+    assert reason("The wall has to be white.", "white") == "no person"
     assert reason("Being old, the car broke down.", "old") == "no person"
     assert reason("Instead of being white, the walls were grey.", "white") == "no person"
 
