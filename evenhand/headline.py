@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenhand.decisions import scores
 from evenhand.dual.confidence import (
     UpperBound,
     betting_upper,
@@ -27,6 +26,7 @@ from evenhand.dual.confidence import (
 )
 from evenhand.dual.order import seed_of, shuffled
 from evenhand.dual.running import BlockMeans
+from evenhand.judged.decisions import scores
 from evenhand.output_distances import Described
 
 STRANGERS = 20_000  # people whose outputs are kept, a random sample of all

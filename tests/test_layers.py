@@ -34,9 +34,6 @@ ROOMS = [
     "bounds",
     "model_step",
     "regularizer",
-    "answers",
-    "decisions",
-    "undo",
     "judged",
     "headline",  # numbers that audits and certificates share
     "treated_worst",

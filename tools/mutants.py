@@ -51,7 +51,7 @@ MODULES = {
     "search/gradient": 12, "evaluation": 20, "output_distances": 8, "regularizer": 12, "objectives/sensei": 6,
     "objectives/sensr": 4, "objectives/clp": 6, "training/checkpoints": 10, "training/batches": 8, "training/loop": 12,
     "files/models": 15, "files/checks": 10, "files/preprocessing": 10, "files/layers": 8, "tables/read": 12,
-    "tables/schema": 12, "workflow/folder": 8, "workflow/questions": 10, "judged": 12, "atomic": 4,
+    "tables/schema": 12, "workflow/folder": 8, "workflow/questions": 10, "judged/judged": 8, "judged/answers": 6, "judged/decisions": 8, "judged/undo": 6, "atomic": 4,
     "bounds/refinement": 14, "bounds/partition": 14, "bounds/local": 14, "bounds/shells": 10, "bounds/fitted": 10,
     "bounds/steepness": 10, "bounds/parts": 12, "bounds/problem": 8, "bounds/readout": 10, "bounds/chords": 12,
     "bounds/quadratic_dual": 10, "certify/statement": 14, "headline": 14, "error_rates": 10, "treated_worst": 8,

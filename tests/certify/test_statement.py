@@ -17,12 +17,12 @@ from evenhand.bounds.layers import affine_layers
 from evenhand.bounds.quadratic_dual import Multipliers
 from evenhand.certify.certify import _check_folding, _trained_multipliers, certify, certify_individuals
 from evenhand.certify.statement import AGAIN, STEP_UP, Statement, check_order, most_d_x
-from evenhand.decisions import behind
 from evenhand.domain import Box
 from evenhand.dual.confidence import betting_upper
 from evenhand.dual.pool import Pool
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.judged import Judged
+from evenhand.judged.decisions import behind
 from evenhand.search.geometry import Geometry
 
 FEW = {"tune_steps": 5, "tune_rows": 10, "rounds": 2}

@@ -14,9 +14,13 @@ from sklearn.base import RegressorMixin
 from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
-from evenhand import answers
 from evenhand.bounds.fitted import fitted_module
-from evenhand.decisions import (
+from evenhand.devices import check_device
+from evenhand.ensembles.trees import TreeEnsemble
+from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import check_kinds, plain_table
+from evenhand.judged import answers
+from evenhand.judged.decisions import (
     Behind,
     behind,
     decides_as_predicted,
@@ -24,10 +28,7 @@ from evenhand.decisions import (
     refuse_several_labels,
     scores,
 )
-from evenhand.devices import check_device
-from evenhand.ensembles.trees import TreeEnsemble
-from evenhand.fair_metrics.metric import FairMetric
-from evenhand.frames import check_kinds, plain_table
+from evenhand.judged.undo import undo
 from evenhand.module_copy import asked_copy
 from evenhand.output_distances import (
     Described,
@@ -38,7 +39,6 @@ from evenhand.output_distances import (
     squared_error,
     total_variation,
 )
-from evenhand.undo import undo
 
 NOBODY = Behind(None, None, None, None)
 

@@ -21,9 +21,9 @@ from sklearn.svm import SVC
 from torch import nn
 
 from evenhand import ERMClassifier, FairMetric, audit, certify
-from evenhand.decisions import Threshold, behind, scores
 from evenhand.estimators.calibration import calibrate
 from evenhand.judged import Judged
+from evenhand.judged.decisions import Threshold, behind, scores
 from evenhand.text.calibration import Calibration
 
 RNG = np.random.default_rng(0)

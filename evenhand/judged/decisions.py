@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
-from evenhand.answers import asked_for, several_labels
+from evenhand.judged.answers import asked_for, several_labels
 
 TIE = 1e-4  # of the spread of the scores: nearer to the threshold rounding decides
 HAIR = 1e-9  # below a threshold that must only be reached
