@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evenhand.counterfactuals.texts import as_texts
 from evenhand.text.cache import VectorCache
 
-__all__ = ["SentenceEncoder", "cache_directory"]
+__all__ = ["SentenceEncoder", "cache_directory", "in_a_folder"]
 
 Vectors = NDArray[np.float32]
 
@@ -71,6 +71,10 @@ class SentenceEncoder:
         folder = getattr(self, "path", None)
         if folder is not None and not Path(folder).is_dir():  # a hub must not be asked for what was a folder
             raise FileNotFoundError(f"the folder of the encoder {self.name!r} is gone; open it from where it is now")
+        if folder is None and in_a_folder(self.name):
+            raise FileNotFoundError(
+                f"there is no folder {self.name}; an encoder is the folder or the name of a sentence-transformers model"
+            )
         self.model = _load(folder or self.name, self.device)
         own = self.model.max_seq_length
         self.max_length = int(own if max_length is None else max_length if own is None else min(max_length, own))
@@ -173,6 +177,11 @@ def cache_directory() -> Path:
     if os.environ.get("EVENHAND_CACHE"):
         return Path(os.environ["EVENHAND_CACHE"])
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
+
+
+def in_a_folder(name: str) -> bool:
+    """Whether a name can only be that of a folder; models of a hub are called so/and/so."""
+    return Path(name).is_absolute() or name.startswith((".", "~")) or "\\" in name
 
 
 def _key(text: str, position: int) -> bytes:

@@ -20,7 +20,7 @@ from evenhand.counterfactuals import GenderSwap, TokenSwap
 from evenhand.fair_metrics.metric import FairMetric
 from evenhand.text.calibration import Calibration
 from evenhand.text.classifier import TextClassifier
-from evenhand.text.encoder import SentenceEncoder
+from evenhand.text.encoder import SentenceEncoder, in_a_folder
 from evenhand.text.features import TextFeatures
 from evenhand.text.frames import FrameFeatures
 from evenhand.text.levels import Levels
@@ -108,7 +108,7 @@ def load_text(
         encoder = _found(said, Path(path))
     elif isinstance(encoder, str | os.PathLike):
         encoder = os.path.expanduser(encoder)
-        if _in_a_folder(encoder) and not Path(encoder).is_dir():  # a hub must not be asked for it
+        if in_a_folder(encoder) and not Path(encoder).is_dir():  # a hub must not be asked for it
             raise FileNotFoundError(f"there is no folder {encoder}, where the encoder is said to be")
         encoder = SentenceEncoder(encoder, max_length=said["max_length"], progress=False)
     if encoder.fingerprint != said["hash"]:
@@ -149,7 +149,7 @@ def _found(said: dict[str, Any], file: Path) -> SentenceEncoder:
     """The encoder that a file speaks of."""
     options = {"max_length": said["max_length"], "progress": False}
     name, folder = said["name"], said.get("path")
-    if folder is None and not _in_a_folder(name):
+    if folder is None and not in_a_folder(name):
         return SentenceEncoder(name, **options)
     known = Path(folder or name)
     places = [known, Path(name), file.resolve().parent / known.name]
@@ -166,11 +166,6 @@ def _found(said: dict[str, Any], file: Path) -> SentenceEncoder:
         "nor among the installed packages with the same weights; say where it is: load_text(path, encoder=folder), on "
         "the command line --encoder FOLDER"
     )
-
-
-def _in_a_folder(name: str) -> bool:
-    """Whether a name can only be that of a folder; models of a hub are called so/and/so."""
-    return Path(name).is_absolute() or name.startswith((".", "~")) or "\\" in name
 
 
 def text_model_file(path: str | os.PathLike[str]) -> bool:

@@ -180,3 +180,9 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ImportError, match=re.escape("pip install evenhand[text]")):
         SentenceEncoder("anything")
+
+
+@pytest.mark.parametrize("name", ["/nowhere/model", "./model", "~/model"])
+def test_a_folder_that_is_not_there_is_no_model_of_a_hub(name):
+    with pytest.raises(FileNotFoundError, match=f"there is no folder {name}; an encoder is the folder or the name"):
+        SentenceEncoder(name)
