@@ -14,7 +14,7 @@ from evenhand.counterfactuals.identities import identity_categories
 from evenhand.counterfactuals.insults import HEDGE, OF_IT, insulted, repeated
 from evenhand.counterfactuals.people import BE, DETERMINERS, identity_word, identity_words, listed_people, names_people
 from evenhand.counterfactuals.quoted import in_a_title, spoken_about
-from evenhand.counterfactuals.texts import word_list, words_of
+from evenhand.counterfactuals.texts import unmarked, word_list, words_of
 
 __all__ = ["VAGUE", "left_because"]
 
@@ -145,7 +145,7 @@ def left_because(text: str, start: int, end: int, token: str, *, plural: bool, i
     ''
     """
     said = text[start:end]
-    before, after = text[max(0, start - 60) : start], text[end : end + 80]
+    before, after = unmarked(text[max(0, start - 60) : start]), unmarked(text[end : end + 80])
     if (
         _joined(before, after)
         or (token in _CONTINENTS and _PART_OF.search(before))

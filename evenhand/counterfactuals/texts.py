@@ -9,7 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = ["any_of", "as_texts", "cleaned", "foreign", "like_case", "vowel_sound", "with_article"] + ["word_list"]
+__all__ = ["any_of", "as_texts", "cleaned", "foreign", "like_case", "unmarked", "vowel_sound"]
+__all__ += ["with_article", "word_list"]
 
 # Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words, so a word there has no border to look for.
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -21,6 +22,10 @@ _SELECTORS = re.compile(
     r"(?<=[^\W\d_\u2100-\u214f]|[\u0300-\u036f\u180e\u200c\u200d])[\ufe00-\ufe0f\U000e0000-\U000e007f]+"
 )
 _JOINERS = re.compile(r"(?<=[A-Za-zÀ-ɏ])[\u180e\u200c\u200d]+(?=[A-Za-zÀ-ɏ])")
+_MARKS = re.compile(
+    r"</?(?:b|i|u|s|q|em|strong|span|font|mark|small|big)(?:\s[^<>]*)?>|^\*{1,3}|\*{1,3}$|&(?:quot|ldquo|rdquo);",
+    re.IGNORECASE,
+)
 _HYPHENS = r"\-\u2010\u2011"
 _WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}  # full-width letters
 _ARTICLE = re.compile(r"(?<!\w)(an?)(\s+[\"“'‘(]?)$", re.IGNORECASE)
@@ -89,6 +94,15 @@ def cleaned(text: str) -> str:
     for signs in (_INVISIBLE, _SELECTORS, _JOINERS):
         text = signs.sub("", text)
     return unicodedata.normalize("NFC", text).translate(_WIDE)
+
+
+def unmarked(text: str) -> str:
+    """What stands beside a word without the marks that make it bold or quoted: "<b>gay</b> men", "**gay** men".
+
+    >>> unmarked("</b> men"), unmarked("** men"), unmarked("a <p>")
+    (' men', ' men', 'a <p>')
+    """
+    return _MARKS.sub("", text) if "<" in text or "*" in text or "&" in text else text
 
 
 def around(text: str, at: int, words: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from evenhand.counterfactuals.texts import (
     check_passage,
     cleaned,
     like_case,
+    unmarked,
     with_article,
     words_of,
 )
@@ -216,8 +217,8 @@ class TokenSwap:
                 counted = self._forms[token].noun == self._forms[token].adjective
                 form = _form_here(text, match.start(), match.end(), counted)
                 if form == "adjective" and self._unclear[token]:
-                    around = text[max(0, match.start() - 60) : match.start()], text[match.end() : match.end() + 80]
-                    left = "" if described(*around) else "no person"
+                    near = text[max(0, match.start() - 60) : match.start()], text[match.end() : match.end() + 80]
+                    left = "" if described(*map(unmarked, near)) else "no person"
             found.append(Site(match.start(), match.end(), match.group(), (token, form), left))
         if self.everywhere:
             return found

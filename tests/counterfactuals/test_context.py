@@ -1,5 +1,6 @@
 import pytest
 
+from evenhand.counterfactuals import TokenSwap, identity_tokens
 from evenhand.counterfactuals.context import left_because
 
 
@@ -338,3 +339,10 @@ def test_black_and_white_people_are_people():
     assert reason("Black and white people sat together.", "Black") == ""
     assert reason("Black and white photos hung there.", "Black") == "idiom"
     assert reason("it is black and white.", "black") == "idiom"
+
+
+def test_marks_beside_a_word_hide_neither_people_nor_idioms():
+    swap = TokenSwap(identity_tokens())
+    for text in ("<b>gay</b> men cook", "**gay** men cook", "&quot;gay&quot; men cook", "He is <strong>gay</strong>."):
+        assert [site.left for site in swap.sites(text)] == [""], text
+    assert [site.left for site in swap.sites("<b>Black</b> coffee for me")] == ["idiom"]
