@@ -151,7 +151,7 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
     """Class numbers to train on; sets ``classes_``. Classes count as ``class_weight`` says."""
     labels = source.target
     check_classification_targets(labels)
-    estimator.classes_ = np.unique(labels) if known is None else known
+    _set_classes(estimator, np.unique(labels) if known is None else known)
     strangers = np.setdiff1d(labels, estimator.classes_)
     if len(strangers):
         raise ValueError(f"y holds {len(strangers)} label(s) that are not among the classes; give all in classes=")
@@ -165,6 +165,18 @@ def class_targets(estimator: Any, source: Arrays, known: np.ndarray | None = Non
         weight = torch.ones(len(codes), dtype=torch.float64) if source.weight is None else source.weight
         source.weight = weight * each.to(weight)[torch.as_tensor(codes)]
     return Targets(len(estimator.classes_))
+
+
+def _set_classes(estimator: Any, classes: np.ndarray) -> None:
+    """With warm_start only the classes of the fit before: a network knows them by their number, not by their name."""
+    if estimator.warm_start and hasattr(estimator, "module_"):
+        before = np.asarray(estimator.classes_)
+        if not np.array_equal(before, classes):
+            raise ValueError(
+                f"warm_start goes on with the classes of the fit before, {before.tolist()}, and y holds others; fit an "
+                "estimator of its own to them"
+            )
+    estimator.classes_ = classes
 
 
 def number_targets(source: Arrays, known: Targets | None = None) -> Targets:
@@ -238,7 +250,7 @@ class Streamed:
             )
         if is_classifier(estimator):
             seen = _together(_look(estimator, batches, classify=True))
-            estimator.classes_ = np.unique(np.array(list(seen.counts)))
+            _set_classes(estimator, np.unique(np.array(list(seen.counts))))
             if len(estimator.classes_) < 2:
                 raise ValueError(f"a classifier needs two classes or more; the batches hold {len(estimator.classes_)}")
             weights, classes = _class_weights(estimator, seen), estimator.classes_

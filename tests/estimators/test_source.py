@@ -144,6 +144,17 @@ def test_a_warm_start_has_the_metric_and_the_domain_that_it_is_given(method):
     assert not bool(model.bounds_.contains(1.5 * torch.from_numpy(far)).all())
 
 
+def test_a_warm_start_takes_no_other_classes():
+    """Of the classes a, b the network knows b as the second; of b, c it would be the first."""
+    first, other = np.array(["a", "b"])[Y], np.array(["c", "b"])[Y]
+    model = ERMClassifier(**SMALL, warm_start=True).fit(X, first)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=r"the classes of the fit before, \['a', 'b'\], and y holds others"):
+        model.fit(X, other)
+    assert (model.predict(X) == before).all()  # what was fitted stays
+    assert set(model.set_params(warm_start=False).fit(X, other).classes_) == {"b", "c"}
+
+
 def test_a_warm_start_is_taught_by_new_sensitive_features():
     model = SenSeIClassifier(**SMALL, warm_start=True)
     for column in (0, 2, 1):
