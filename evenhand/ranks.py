@@ -149,14 +149,19 @@ def drawing(n: int) -> Share:
 def rand_rows(n: int, width: int, generator: torch.Generator | None, like: Tensor) -> Tensor:
     """Uniform random numbers (n, width) on the device of ``like``, see ``joint_draws``; always drawn in float32, which
     makes them the same in every precision."""
-    share = drawing(n)
-    drawn = torch.rand(share.total, width, generator=generator, dtype=torch.float32, device=like.device)
+    share, there = drawing(n), home(generator, like.device)
+    drawn = torch.rand(share.total, width, generator=generator, dtype=torch.float32, device=there).to(like.device)
     return drawn if share.total == n else drawn[share.before : share.before + n]
 
 
 def largest_of_all(n: int, number: int) -> int:
     """The largest of the ranks' numbers where they draw together for their n rows, see ``joint_draws``."""
     return int(max(row[0] for row in gather([number]))) if drawing(n).together else number
+
+
+def home(generator: torch.Generator | None, otherwise: torch.device) -> torch.device:
+    """Where a generator can draw: on its own device only."""
+    return otherwise if generator is None else generator.device
 
 
 def own_part(rows: Tensor) -> Tensor:

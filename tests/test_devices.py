@@ -14,11 +14,14 @@ from evenhand.devices import check_device, device_of_float64
 from evenhand.domain import Box, FreeBox
 from evenhand.estimators.senstir import SenSTIRRanker
 from evenhand.fair_metrics import FairMetric
-from evenhand.objectives import Batch, SenSeI, SenSR
+from evenhand.objectives import CLP, Batch, SenSeI, SenSR
+from evenhand.objectives.senstir import policy_loss
+from evenhand.objectives.versions import WorstVersion
 from evenhand.output_distances import total_variation
 from evenhand.regularizer import FairRegularizer, PricedSearch, ratio_rule
 from evenhand.search import GradientSearch
 from evenhand.training.batches import balanced_batches, uniform
+from evenhand.variations import Variations
 
 D = 5
 
@@ -119,6 +122,31 @@ def test_a_training_step_without_float64(kind):
     batch = Batch(torch.rand(20, D), torch.randint(2, (20,)))
     with NoFloat64():
         objective(model, batch).backward()
+
+
+class AtHome(TorchFunctionMode):
+    """As on CUDA, a generator draws on its own device only; meta takes any."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        generator, device = (kwargs or {}).get("generator"), torch.device((kwargs or {}).get("device") or "cpu")
+        if func in (torch.rand, torch.randint) and generator is not None and generator.device.type != device.type:
+            raise RuntimeError(f"Expected a '{device}' device type for generator but found '{generator.device}'")
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_generator_stays_where_it_was_made():
+    generator = torch.Generator().manual_seed(0)
+    model, x = MODELS["first linear"]().to("meta"), torch.empty(6, D, device="meta")
+    fair = FairRegularizer(FairMetric(torch.eye(D)[:, :2]), generator=generator).to("meta")
+    versions = Variations(np.random.default_rng(0).normal(size=(6, 3, D)), np.arange(6))
+    batch = Batch(x, torch.zeros(6, dtype=torch.long, device="meta"), rows=torch.arange(6, device="meta"))
+    with AtHome(), Answers(False):
+        assert fair(model, x).device.type == "meta"
+        assert CLP(versions, 1.0, generator=generator).to("meta")(model, batch).device.type == "meta"
+        assert WorstVersion([versions.values], 1.0, generator=generator).to("meta")(model, batch).device.type == "meta"
+        scores = torch.zeros(4, 3, device="meta")
+        assert policy_loss(scores, scores, 5, generator).device.type == "meta"
+    assert not torch.equal(generator.get_state(), torch.Generator().manual_seed(0).get_state())
 
 
 class There(torch.Tensor):

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from evenhand import ranks
 from evenhand.objectives.batch import Batch, Loss, Objective, weighted_mean
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 from evenhand.variations import Variations
@@ -51,10 +52,9 @@ class CLP(Objective):
         having = (place >= 0).nonzero()[:, 0]
         if len(having) == 0:
             return loss
-        version = torch.randint(
-            1, self.values.shape[1], having.shape, generator=self.generator, device=self.values.device
-        )
-        h_other = model(self.values[place[having], version].to(batch.x.dtype))
+        there = ranks.home(self.generator, self.values.device)
+        version = torch.randint(1, self.values.shape[1], having.shape, generator=self.generator, device=there)
+        h_other = model(self.values[place[having], version.to(self.values.device)].to(batch.x.dtype))
         weight = None if batch.weight is None else batch.weight[having]
         d_y = weighted_mean(self.output_distance(h_x[having], h_other), weight)
         self.last |= {"d_y": d_y.detach()}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from evenhand import ranks
 from evenhand.objectives.batch import Batch, Objective
 from evenhand.regularizer import FairRegularizer
 from evenhand.search.mode import mode_free
@@ -65,7 +66,8 @@ def policy_loss(scores: Tensor, y: Tensor, samples: int, generator: torch.Genera
     The value is that of the draws, the gradient that of the expectation: mean of (NDCG - baseline) * grad log P.
     """
     there = ~y.isnan()
-    uniform = torch.rand((samples, *y.shape), generator=generator, device=y.device, dtype=scores.dtype)
+    home = ranks.home(generator, y.device)
+    uniform = torch.rand((samples, *y.shape), generator=generator, device=home, dtype=scores.dtype).to(y.device)
     noise = -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))  # Gumbel: sorting by score + noise draws from PL
     ranking = (scores.detach() + noise).argsort(dim=-1, descending=True)  # (s, q, m)
     gain = torch.where(there, torch.exp2(torch.nan_to_num(y)) - 1, 0.0).to(scores.dtype)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenhand import ranks
 from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
 from evenhand.output_distances import OutputDistance, mean_squared_logits
 
@@ -76,5 +77,6 @@ class WorstVersion(Objective):
         return v, others[torch.arange(self.drawn, device=worst.device), worst]
 
     def _random(self, below: int, *shape: int) -> Tensor:
-        values = self.get_buffer("values0")
-        return torch.randint(below, shape, generator=self.generator, device=values.device)
+        device = self.get_buffer("values0").device
+        drawn = torch.randint(below, shape, generator=self.generator, device=ranks.home(self.generator, device))
+        return drawn.to(device)
