@@ -55,7 +55,17 @@ def squared_loss(h: Tensor, y: Tensor) -> Tensor:
 
 
 def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
-    return values.mean() if weight is None else (values * weight).sum() / weight.sum()
+    return values.mean() if weight is None else (of_each(values, len(weight)) * weight).sum() / weight.sum()
+
+
+def of_each(values: Tensor, n: int) -> Tensor:
+    """The loss of each of n rows: a mean over them would leave weights without effect."""
+    if values.shape != (n,):
+        raise ValueError(
+            f"the loss must give one value for each row, ({n},), but gave {tuple(values.shape)}; leave the rows apart, "
+            "for example nn.CrossEntropyLoss(reduction='none'), and add up what belongs to one row"
+        )
+    return values
 
 
 def mean_loss(values: Tensor, weight: Tensor | None) -> Tensor:
@@ -63,4 +73,4 @@ def mean_loss(values: Tensor, weight: Tensor | None) -> Tensor:
     of these means, by numbers of rows, is that of the joint batch."""
     if weight is None or ranks.world() == 1:
         return weighted_mean(values, weight)
-    return (values * weight).mean() / ranks.mean_of_all(weight)
+    return (of_each(values, len(weight)) * weight).mean() / ranks.mean_of_all(weight)

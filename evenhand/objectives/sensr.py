@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss
+from evenhand.objectives.batch import Batch, Loss, Objective, mean_loss, of_each
 from evenhand.regularizer import PricedSearch
 
 
@@ -16,7 +16,10 @@ class SenSR(Objective):
         self.priced_search = priced_search
 
     def forward(self, model: nn.Module, batch: Batch) -> Tensor:
-        found = self.priced_search.find(model, lambda h: self.loss(h, batch.y), batch.x, batch.rows)
-        value = mean_loss(self.loss(model(found.x_worst), batch.y), batch.weight)
+        found = self.priced_search.find(
+            model, lambda h: of_each(self.loss(h, batch.y), len(batch.y)), batch.x, batch.rows
+        )
+        x_worst = found.x_worst.to(batch.x.dtype).reshape(batch.x.shape)  # an image again
+        value = mean_loss(self.loss(model(x_worst), batch.y), batch.weight)
         self.last = {"loss": value.detach(), "lam": self.priced_search.lam.clone(), "d_x": found.d_x.mean()}
         return value

@@ -34,3 +34,10 @@ def test_a_row_of_weight_two_counts_like_the_row_twice():
 def test_the_base_has_no_objective_of_its_own():
     with pytest.raises(NotImplementedError):
         Objective()(nn.Linear(1, 2), Batch(torch.zeros(1, 1), torch.zeros(1, dtype=torch.long)))
+
+
+@pytest.mark.parametrize("mean", [weighted_mean, mean_loss])
+@pytest.mark.parametrize("values", [torch.tensor(3.0), torch.rand(2, 1), torch.rand(2, 2)])
+def test_weights_need_one_loss_for_each_row(mean, values):
+    with pytest.raises(ValueError, match=r"one value for each row, \(2,\), but gave"):
+        mean(values, torch.tensor([3.0, 1.0]))

@@ -1,5 +1,6 @@
 import copy
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -39,3 +40,24 @@ def test_eps_zero_moves_only_along_the_directions():
     objective(model, Batch(x, y))
     assert objective.last["d_x"].item() == 0
     assert objective.priced_search.lam.item() == 1
+
+
+def test_images_stay_images():
+    torch.manual_seed(0)
+    model, x, y = (
+        nn.Sequential(nn.Conv2d(1, 2, 2), nn.Flatten(), nn.Linear(2, 2)),
+        torch.rand(9, 1, 2, 2),
+        torch.ones(9),
+    )
+    flat = nn.Sequential(nn.Unflatten(1, (1, 2, 2)), model)
+    values = [
+        SenSR(priced_search(eps=0.1, lam=0.3))(net, Batch(rows, y.long()))
+        for net, rows in ((model, x), (flat, x.flatten(1)))
+    ]
+    torch.testing.assert_close(*values)
+
+
+def test_a_loss_that_is_a_mean_is_told():
+    objective = SenSR(priced_search(), loss=F.cross_entropy)
+    with pytest.raises(ValueError, match=r"one value for each row, \(9,\), but gave \(\)"):
+        objective(nn.Linear(4, 2), Batch(torch.rand(9, 4), torch.zeros(9, dtype=torch.long)))
