@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from evenhand.counterfactuals.given_names import known_names
 from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, men_nouns, surname_of
 from evenhand.counterfactuals.places import ENDED
 from evenhand.counterfactuals.preview import Site
@@ -33,6 +34,11 @@ _CALLS = (
     r"\b(?:known(?:\s+[a-z]+ly)?\s+as|(?:is|was|be|been|often|him|himself|her|herself)\s+called|dubbed|nicknamed|titled|(?:proclaim|declar|crown|styl)(?:s|es|ed|ing)\s+(?:him|her)self(?:\s+as)?|(?:blog|writ|wrestl|perform|record|tweet|post|sing)(?:e?s|ing|ed)?\s+as|"
     r"wrote\s+as|sang\s+as|nickname(?:\s+(?:is|was|of))?)\s+[\"“‘']?\s?(?:[Tt]he\s+|an?\s+)?(?:[A-ZÀ-Þ][\w’'-]*\s+){0,4}"
 )
+_PLAYS = (  # plays for the men's team, a graduate of a women's college
+    r"\b(?:play|compet|swim|swam|ran|row|captain|member|graduat|stud|attend|debut|enrol|educated|golfer|tennis|champion|race|"
+    r"medal|goalkeeper|striker|forward|winger|defender|midfielder)[a-z]*\b[^.;!?]{0,60}\b"
+)
+_OF_ONE = (r"(?:men|boys)", r"(?:women|girls|ladies)")
 _LIKE_ONE = r"\b(?:appearance|voice|body|face|figure|looks?|strength)\s+of\s+an?\s+(?:[a-z-]+\s+)?"
 _OF_A_LINE = (
     r"(?:\s+[A-ZÀ-Þ][\w.’'-]*){0,3}?\s?,?\s+"
@@ -58,6 +64,8 @@ def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: boo
     prizes = re.finditer(rf"{_PRIZE}{'Actor' if man else 'Actress'}\b", text)
     named = re.finditer(rf"{_CALLS}(?:(?i:{own}))(?![\w])", text)
     like = re.finditer(rf"{_LIKE_ONE}{own}\b", text)
+    if re.search(rf"{_PLAYS}{_OF_ONE[not man]}['’]s?\s", text, re.IGNORECASE):
+        return True
     for match in [*awarded, *prizes, *named, *like]:
         if not any(site.start == match.start() or site.end == match.end() for site in changed):
             return True
@@ -84,6 +92,10 @@ def _named_so(text: str, changed: Sequence[Site], subject: str, man: bool) -> bo
     name = re.escape(subject)
     if man and re.search(rf"(?<!\w){name}{_OF_A_LINE}", text) is not None:
         return True
+    middle = re.search(rf"(?<!\w){name}\s+([A-ZÀ-Þ][\w’-]+)\s+[A-ZÀ-Þ]\w", text)
+    own = known_names()[not man]
+    if middle is not None and middle[1] in own and not any(site.start == middle.start(1) for site in changed):
+        return True  # John Augustus Lee
     again = re.search(rf"(?<!\w){name}(?:\s+[A-ZÀ-Þ][\w’'-]*)*\s?\(([^)]*)\)", text)
     if again is not None and re.search(rf"\b{name}\b", again[1]) and re.search(r"[^\x00-\u024f]", again[1]):
         return True  # written once more in another script

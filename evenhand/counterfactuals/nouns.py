@@ -179,9 +179,10 @@ def _in_a_row_with(match: re.Match[str]) -> re.Match[str] | None:
 
 
 def other_people(text: str, subject: str | None) -> frozenset[str]:
-    """The given names in the text that are not the subject's; places and names at birth left aside ("in Charlotte")."""
+    """The given names in the text that are not the subject's; places, saints and names at birth left aside ("in Charlotte")."""
     names = all_known_names()
-    said = re.finditer(r"(?<!\w)(?:(in|at|near|\((?:born|née|formerly))\s+)?([A-ZÀ-Þ][\w’]*)", text)
+    placed = r"(?:in|at|near)(?:\s+(?:St\.?|Saint))?|St\.?|Saint|\((?:born|née|formerly)"
+    said = re.finditer(rf"(?<!\w)(?:({placed})\s+)?([A-ZÀ-Þ][\w’]*)", text)
     return frozenset(m[2] for m in said if m[1] is None and m[2] in names and m[2] != subject)
 
 
@@ -236,6 +237,8 @@ def left_noun(
         r"(?:['’]s)?\s?[-‐‑/]\s?[\w\[]", after
     ):
         return "compound"
+    if word in PARTNERS:
+        before = re.sub(r"(\b[Ee]x)[-‐‑]$", r"\1 ", before)  # his ex-wife
     surname = surname_of(match.string, subject)
     if surname and word.startswith(_TITLED) and re.match(rf" {re.escape(surname)}\b", after):
         return ""  # Councilwoman Lee

@@ -11,7 +11,7 @@ __all__ = ["owned_follows"]
 _NEXT = re.compile(
     r"\s*(?:\s[\"“'‘(\[]\s?)?[\"“'‘(\[]?(\w[\w'’-]*)"
 )  # also in texts cut into pieces: his " Blue " album
-_MADE = re.compile(r"\b(?:make|makes|made|making|keep|kept|leave|left)\s+$", re.IGNORECASE)
+_MADE = re.compile(r"\b(?:makes?|made|making|keeps?|kept|keeping|leaves?|left|drives?|drove)\s+$", re.IGNORECASE)
 _CHOSEN = re.compile(
     r"\b(?:elect|appoint|name|nominat|crown|declar|vot|mak|made|call)(?:e?s|e?d|ing)?\s+$", re.IGNORECASE
 )
@@ -73,6 +73,44 @@ _EITHER = frozenset(
     ["later", "then", "now", "once", "only", "home", "back", "inside", "outside", "past", "ever", "near"]
 )
 
+_FELT = frozenset(["blush", "busy", "cry", "feel", "laugh", "smile", "want", "wonder", "aware", "known", "different"])
+_SHOWS = re.compile(
+    r"\b(?:statue|bust|portrait|picture|photo|photograph|image|painting|mural|drawing|film|documentary|biography|record|fear|memory)s?"
+    r"\s+of\s+$",
+    re.IGNORECASE,
+)
+_IS_SHOWN = frozenset(
+    [
+        "hang",
+        "hangs",
+        "hung",
+        "appear",
+        "appears",
+        "appeared",
+        "adorn",
+        "adorns",
+        "surfaced",
+        "surface",
+        "show",
+        "shows",
+    ]
+    + [
+        "showed",
+        "remain",
+        "remains",
+        "remained",
+        "exist",
+        "exists",
+        "survive",
+        "survives",
+        "circulated",
+        "stands",
+        "stood",
+        "sits",
+        "sat",
+    ]
+)
+
 
 def owned_follows(text: str, start: int, end: int) -> bool:
     """Whether something owned follows text[start:end], his or her: what can begin a noun phrase without article.
@@ -110,8 +148,10 @@ def owned_follows(text: str, start: int, end: int) -> bool:
         return False  # taught her patience; taught her classes
     if _CHOSEN.search(before) and follows[1][0].isupper():
         return False  # named her Teacher of the Year
-    if _MADE.search(before) and word in words_of("states"):
-        return False
+    if _MADE.search(before) and word in words_of("states") and (word in _FELT or _clause_ends(after[follows.end() :])):
+        return False  # keeps her sane; made her famous soup
+    if _SHOWS.search(before) and word in _IS_SHOWN:
+        return False  # a statue of her stands in the square
     if _CHOSEN.search(before) and word in words_of("offices"):
         return False
     if _WATCHED.search(before) and word in words_of("actions"):
@@ -128,3 +168,9 @@ def owned_follows(text: str, start: int, end: int) -> bool:
         if further is not None and not further[1].endswith("ly"):
             return further[1] not in words_of("not_after_possessive") | words_of("verbs")
     return word not in words_of("not_after_possessive")
+
+
+def _clause_ends(after: str) -> bool:
+    """Whether what follows an adjective describes nothing: "kept her sane.", "made her proud of", not "famous soup"."""
+    further = re.match(r"\s+([^\W\d_]+)", after)
+    return further is None or further[1].endswith(("ing", "ly")) or further[1] in words_of("not_after_possessive")

@@ -30,6 +30,9 @@ def why(text):
         ("Anna Quill, Duchess of Farley, is a cook. She sings.", OF_ONE_GENDER),
         ("Housewife Anna Quill sold her house.", OF_ONE_GENDER),
         ("Paul Quill III is a cook. He sings.", OF_ONE_GENDER),
+        ("Paul Frederick Quill is a cook. He sings.", OF_ONE_GENDER),
+        ("Anna Quill played for the women's team. She is a cook.", OF_ONE_GENDER),
+        ("He is a graduate of a men's college.", OF_ONE_GENDER),
         ("He had the voice of an old man.", OF_ONE_GENDER),
         ("Paul Quill proclaimed himself “King Paul I” there.", OF_ONE_GENDER),
         ("Edith Quill (이디스, “Edith”) is a cook. She sings.", OF_ONE_GENDER),
@@ -62,6 +65,8 @@ def test_a_word_that_stays_says_the_gender(text, reason):
         "She is a woman's-rights lawyer.",
         "Paul is a policeman in Prince Paul County. He sings.",
         "She had the voice of an old man.",
+        "She coached the women's team.",
+        "Anna Quill played for the men's team. She is a cook.",
     ],
 )
 def test_what_is_said_of_others(text):

@@ -240,3 +240,12 @@ def test_beside_them_somebody_is_meant(text, noun):
 def test_as_what_somebody_else_is_seen(text):
     assert GenderSwap(nouns=True).swap(text) is None
     assert GenderSwap(nouns=True).swap("She is known as a wicked woman.") == "He is known as a wicked man."
+
+
+def test_a_former_partner_changes_with_its_person():
+    assert GenderSwap(nouns=True).swap("He is a cook; his ex-wife sings.") == "She is a cook; her ex-husband sings."
+
+
+def test_a_saint_is_nobody_else():
+    swap = GenderSwap(nouns=True, names=(["Paul"], ["Anna"]))
+    assert swap.swap("Anna Quill, a mother of two, works at St. Mary's.") is not None
