@@ -179,7 +179,7 @@ def _in_a_row_with(match: re.Match[str]) -> re.Match[str] | None:
 
 
 def other_people(text: str, subject: str | None) -> frozenset[str]:
-    """The given names in the text that are not the subject's; places, saints and names at birth left aside ("in Charlotte")."""
+    """The given names in the text that are not the subject's; without places, saints and names at birth."""
     names = all_known_names()
     placed = r"(?:in|at|near)(?:\s+(?:St\.?|Saint))?|St\.?|Saint|\((?:born|née|formerly)"
     said = re.finditer(rf"(?<!\w)(?:({placed})\s+)?([A-ZÀ-Þ][\w’]*)", text)

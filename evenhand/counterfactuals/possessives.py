@@ -80,21 +80,11 @@ _SHOWS = re.compile(
     re.IGNORECASE,
 )
 _IS_SHOWN = frozenset(
-    [
-        "hang",
-        "hangs",
-        "hung",
-        "appear",
-        "appears",
-        "appeared",
-        "adorn",
-        "adorns",
-        "surfaced",
-        "surface",
+    ["hang", "hangs", "hung", "appear", "appears", "appeared", "adorn", "adorns", "surfaced", "surface"]
+    + [
         "show",
         "shows",
-    ]
-    + [
+        "stood",
         "showed",
         "remain",
         "remains",
@@ -104,11 +94,8 @@ _IS_SHOWN = frozenset(
         "survive",
         "survives",
         "circulated",
-        "stands",
-        "stood",
-        "sits",
-        "sat",
     ]
+    + ["stands", "sits", "sat"]
 )
 
 
