@@ -19,6 +19,7 @@ def _count(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     _steps[optimizer] = _steps.get(optimizer, 0) + 1
 
 
+_OF_NUMPY = (torch.float32, torch.float64)
 register_optimizer_step_post_hook(_count)  # it only counts: some optimizers change parameters behind autograd's back
 
 
@@ -104,7 +105,11 @@ def _last_values(tensors: list[Tensor]) -> list[float]:
     found = [0.0] * len(tensors)
     places: dict[torch.device, list[int]] = {}
     for i, t in enumerate(tensors):
-        if t.numel() > 0 and not t.is_meta and t.layout == torch.strided:
+        if t.numel() == 0 or t.is_meta or t.layout != torch.strided:
+            continue
+        if t.dtype in _OF_NUMPY and t.device.type == "cpu" and type(t) in (Tensor, nn.Parameter):  # a third of the time
+            found[i] = t.detach().numpy().item(-1)
+        else:
             places.setdefault(t.device, []).append(i)
     for of_device in places.values():
         flat = [torch.view_as_real(t) if t.is_complex() else t for t in (tensors[i].detach() for i in of_device)]

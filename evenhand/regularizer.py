@@ -8,7 +8,7 @@ Read this file first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -238,8 +238,9 @@ class FairRegularizer(PricedSearch):
     def evaluate_from(self, whole: ModelView, rows: Tensor | None = None, part: Tensor | None = None) -> Evaluated:
         """``evaluate``, from a view that is there already."""
         found = self.worst_from(whole, rows, part)
-        h_x, (h_worst,) = whole.with_worst([(found, part)], self.fair_metric)
-        return self.valued(h_x, h_worst, found, part)
+        h_x, h_worst = whole.with_worst([(found, part)], self.fair_metric)
+        (d_y,) = self.distances(h_x, h_worst, [part])
+        return self.valued(h_x, d_y, found)
 
     @not_compiled
     def worst_from(self, whole: ModelView, rows: Tensor | None = None, part: Tensor | None = None) -> WorstCases:
@@ -248,12 +249,21 @@ class FairRegularizer(PricedSearch):
         rows = rows if rows is None or part is None else rows[part]
         return self.find_from(view, DistanceGain(_outside(view.h_x()), self.output_distance), rows)
 
-    def valued(self, h_x: Tensor, h_worst: Tensor, found: WorstCases, part: Tensor | None = None) -> Evaluated:
-        """The dual value at the worst cases found, of all rows or of a part."""
-        own = h_x if part is None else h_x.index_select(0, part)
+    def distances(self, h_x: Tensor, h_worst: Sequence[Tensor], rows: Sequence[Tensor | None]) -> list[Tensor]:
+        """d_Y(h(x), h(x')) of each person, for several looks at all of them (None) or at some."""
+        some = [part for part in rows if part is not None]
         with Autocast(h_x.device).off():
-            d_y = DistanceGain(own, self.output_distance)(h_worst)
-            d_y, d_x = (each.mean() if len(own) else each.sum() for each in (d_y, found.d_x))  # a rank may have no rows
+            if len(some) < len(rows) or len(rows) == 1:
+                each = [h_x if part is None else h_x.index_select(0, part) for part in rows]
+                return [DistanceGain(own, self.output_distance)(other) for own, other in zip(each, h_worst)]
+            gain = DistanceGain(h_x.index_select(0, torch.cat(some)), self.output_distance)
+            return list(torch.split(gain(torch.cat(list(h_worst))), [len(part) for part in some]))  # all in one go
+
+    def valued(self, h_x: Tensor, d_y_each: Tensor, found: WorstCases) -> Evaluated:
+        """The dual value at the worst cases found, from the d_Y of each person."""
+        with Autocast(h_x.device).off():
+            # A rank may have no rows.
+            d_y, d_x = (each.mean() if len(each) else each.sum() for each in (d_y_each, found.d_x))
             value = d_y if self.eps == 0 else d_y + self.lam * (self.eps - d_x)
         return Evaluated(value, d_y, d_x, h_x, replace(found, free=None))  # which would keep the whole search alive
 

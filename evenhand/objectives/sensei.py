@@ -77,7 +77,9 @@ class SenSeI(Objective):
         self.last = {"loss": loss.detach(), **fair[0].numbers(self.regularizer.lam)}
         if len(fair) > 1:
             self.last["free"] = fair[1].value.detach()
-        value: Tensor = sum((look.weight * found.value for look, found in zip(looks, fair)), start=loss)
+        value = loss
+        for look, found in zip(looks, fair):
+            value = torch.add(value, found.value, alpha=look.weight)
         return value
 
     def _beside(self, model: nn.Module, batch: Batch, looks: list[_Look]) -> list[Evaluated]:
@@ -101,7 +103,8 @@ class SenSeI(Objective):
             else:
                 found.append(look.fair.worst_from(view, batch.rows, look.part))
         h_x, h_worst = view.with_worst(list(zip(found, parts)), self.regularizer.fair_metric)
-        return [look.fair.valued(h_x, h, each, look.part) for look, h, each in zip(looks, h_worst, found)]
+        d_y = self.regularizer.distances(h_x, h_worst, parts)
+        return [look.fair.valued(h_x, of_each, each) for look, of_each, each in zip(looks, d_y, found)]
 
 
 def _parts(y: Tensor, every: Sequence[int]) -> list[tuple[Tensor | None, float]]:

@@ -304,6 +304,6 @@ def _hooked(module: nn.Module) -> bool:
         or module._forward_pre_hooks
         or module._backward_hooks
         or module._backward_pre_hooks
-        or hasattr(module, "parametrizations")
+        or "parametrizations" in module._modules
         or ("forward" in vars(module) and "_original_forward" not in vars(module))
     )

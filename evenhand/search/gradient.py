@@ -165,7 +165,8 @@ class _Climb:
 
     def found(self) -> WorstCases:
         x_worst, u = self._moved(self.x, self.u, self.v)
-        z = self.path.z_at(self.u, self.v, self.current)
+        one = self.free is not None and self.search.starts == self.search.full_steps == 1
+        z = self.path.z_at(self.u, None if one else self.v, self.current)  # rows at an earlier point have no v then
         if self.v is None:
             return WorstCases(x_worst, torch.zeros_like(self.best), self.best, u, None, z)
         d_x = self._cost(self.v)
@@ -268,9 +269,7 @@ class _Climb:
         d_x = self._cost(far)
         end = self.path.value(self.moves.across(far)).sub(d_x, alpha=self.lam)
         move = far.sub_(into)
-        # Along the line d_X is the parabola near + t * more + t^2 * (d_x - near - more).
-        near = torch.zeros_like(d_x) if price is None else price[0]
-        more = torch.zeros_like(d_x) if price is None else 2 * (price[1] * move).sum(1)
+        near, more = (None, None) if price is None else (price[0], 2 * (price[1] * move).sum(1))
         rise = (slope * move).sum(1)
         bend = self.here + rise - end
         t = torch.where(bend > 0, rise / (2 * bend), 1.0).clamp_(0.0, 1.0)
@@ -279,7 +278,9 @@ class _Climb:
             return torch.add(into, move), end
 
         def objective(t: Tensor) -> Tensor:
-            return self.path.value_on_line(t).sub(near + t * (more + t * (d_x - near - more)), alpha=self.lam)
+            """d_X is the parabola near + t * more + t^2 * (d_x - near - more); from x itself t^2 * d_x."""
+            paid = t * t * d_x if near is None or more is None else near + t * (more + t * (d_x - near - more))
+            return self.path.value_on_line(t).sub(paid, alpha=self.lam)
 
         top = objective(t)
         beyond = inside & (end > top)

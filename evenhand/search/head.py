@@ -65,10 +65,9 @@ class Head:
 
     def tensors(self) -> list[Tensor]:
         """All of its real numbers."""
-        held = [
-            t for part in (self.linear, self.norm) if part is not None for t in (*part.parameters(), *part.buffers())
-        ]
-        return [t for t in held if t.is_floating_point()]
+        parts = [part for part in (self.linear, self.norm) if part is not None]  # layers of torch: they have no others
+        held = [t for part in parts for t in (*part._parameters.values(), *part._buffers.values())]
+        return [t for t in held if t is not None and t.is_floating_point()]
 
     def now(self) -> Affine:
         first, bias, norm = self.linear.weight, self.linear.bias, self.norm

@@ -75,9 +75,11 @@ class ModelView:
         self.output, self.modules, self.weights = output, modules_in(model), weights_in(model)
         self.known_as = self.modules[0] if self.modules else _code_of(model)  # which tells it from other models
         self.way, self.inputs = _way(x, vary, at, output), _tensors(x)
+        self.mark = _mark(model, self.modules)
         self.hidden = self._look(model, x, vary, at)
         if self.hidden:
             self.modules, self.weights = self.modules + self.hidden, self.weights + weights_in(self.hidden)
+            self.mark = _mark(model, self.modules)
             with eval_mode(self.hidden):
                 self._set(model, x, vary, at)
             self.call = beside(self.call, self.hidden)
@@ -215,7 +217,7 @@ class ModelView:
     def _look(self, model: Any, x: Inputs, vary: str | int | None, at: str | None) -> list[nn.Module]:
         """``_set``; and the modules that the model runs and that nobody finds who only looks at it, whatever their mode
         is now. Asked of each model until it was seen to have none: those that it has may be others the next time."""
-        if _known(model, self.modules, self.way, "hides none"):
+        if _known(self.mark, self.way, "hides none"):
             self._set(model, x, vary, at)
             return []
 
@@ -227,7 +229,7 @@ class ModelView:
 
         hidden = hidden_from(self.modules, run)
         if not hidden and len(self.given) > 0:
-            _remember(model, self.modules, self.way, "hides none")
+            _remember(self.mark, self.way, "hides none")
         return hidden
 
     def _check_rows(self, model: Any) -> None:
@@ -235,7 +237,7 @@ class ModelView:
         are replaced. Asked of each model until the others' outputs were seen to change: one person, or a last layer
         that is still zero, teaches nothing about that."""
         n, half = len(self.given), (len(self.given) + 1) // 2
-        if n == 0 or _known(model, self.modules, self.way, n > 1):
+        if n == 0 or _known(self.mark, self.way, n > 1):
             return
         given = constant(self.given)
         replaced = torch.cat([given[:half], given[:1].expand(n - half, *given.shape[1:])])
@@ -254,9 +256,9 @@ class ModelView:
         if self.tapped is not None:
             with self.autocast.on(), eval_mode(self.hidden):
                 self.tapped.check_reach(self._outputs)
-        _remember(model, self.modules, self.way, False)
+        _remember(self.mark, self.way, False)
         if bool(torch.isfinite(h).all() & (h[half:] != again[half:]).any()):
-            _remember(model, self.modules, self.way, True)
+            _remember(self.mark, self.way, True)
 
 
 def _refuse_transforms() -> None:
@@ -270,7 +272,10 @@ def _refuse_transforms() -> None:
         )
 
 
-def _anchor(model: Any, modules: list[nn.Module]) -> tuple[Any, tuple[Any, ...]]:
+_Mark = tuple[Any, tuple[Any, ...]]
+
+
+def _mark(model: Any, modules: list[nn.Module]) -> _Mark:
     """What lives as long as the model does, and what must not change about it: functions are often made anew for each
     batch, their code and the modules behind them are not."""
     return modules[0] if modules else model, (_code_of(model), tuple(id(m) for top in modules for m in top.modules()))
@@ -280,18 +285,16 @@ def _code_of(model: Any) -> Any:
     return getattr(getattr(model, "__func__", model), "__code__", type(model))
 
 
-def _known(model: Any, modules: list[nn.Module], *what: Any) -> bool:
-    anchor, mark = _anchor(model, modules)
+def _known(mark: _Mark, *what: Any) -> bool:
     try:
-        return (mark, *what) in _seen.get(anchor, ())
+        return (mark[1], *what) in _seen.get(mark[0], ())
     except TypeError:  # nothing can be remembered of it
         return False
 
 
-def _remember(model: Any, modules: list[nn.Module], *what: Any) -> None:
-    anchor, mark = _anchor(model, modules)
+def _remember(mark: _Mark, *what: Any) -> None:
     with suppress(TypeError):
-        _seen.setdefault(anchor, set()).add((mark, *what))
+        _seen.setdefault(mark[0], set()).add((mark[1], *what))
 
 
 def _way(x: Inputs, vary: str | int | None, at: str | None, output: Output | None) -> tuple[Any, ...]:

@@ -105,8 +105,7 @@ def train(
     history = run.history
     with _modes_kept(model, objective), threads_for(batch_size * _largest_product(model)):
         for step, (batch, share) in zip(range(run.step, steps if not run.finished else 0), batches):
-            model.train()
-            objective.train()
+            _to_train(model, objective)
             for group in run.optimizer.param_groups:
                 group["lr"] = group["initial_lr"] * (_cosine(step, steps) if decay else 1.0)
             value = objective.plain(model, batch) if step < warm_up_steps else objective(model, batch)
@@ -165,6 +164,13 @@ def _largest_product(model: nn.Module) -> int:
 
 def _cosine(step: int, steps: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(step, steps) / steps))
+
+
+def _to_train(*modules: nn.Module) -> None:
+    """Train mode for all, which is set only where it is not: each call sets every attribute anew."""
+    for top in modules:
+        if not all(module.training for module in top.modules()):
+            top.train()
 
 
 @contextmanager

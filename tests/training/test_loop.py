@@ -259,6 +259,21 @@ def test_modes_and_threads_are_restored():
     assert not objective.training
 
 
+def test_every_step_is_taken_in_train_mode():
+    x, y = task()
+    model, objective = net(), sensei()
+    seen = []
+    model.register_forward_hook(lambda *_: seen.append(all(part.training for part in model.modules())))
+
+    def reports(step, steps, numbers):
+        model[0].eval(), objective.regularizer.eval()
+
+    train(model, objective, x, y, steps=4, batch_size=32, evaluate_every=1, progress=reports, generator=seeded())
+    assert seen
+    assert all(seen)
+    assert objective.regularizer.lam != 1.0  # which rests in eval mode
+
+
 class Watching(ERM):
     def __init__(self):
         super().__init__()
