@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_map
 
-from evenhand.search.head import NORMS, Head, beside_product, foldable
+from evenhand.search.head import NORMS, Head, above_product, foldable
 from evenhand.search.mode import on_ordinary_path, twin
 from evenhand.search.walks import beside
 from evenhand.search.worst_cases import WorstCases
 
-_agreed: WeakKeyDictionary[nn.Module, tuple[tuple[int, ...], bool]] = WeakKeyDictionary()
+_agreed: WeakKeyDictionary[nn.Module, tuple[tuple[Any, ...], bool]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,14 @@ class Split:
     rest: Callable[[Tensor], Any]
     relu_layers: tuple[nn.Linear, ...] | None = None  # the tail's layers when it is ReLU-Linear-...-ReLU-Linear
 
-    def tail(self, z: Tensor) -> Any:
-        """What the model gives, from the first layer's output."""
+    def tail(self, z: Tensor, fresh: bool = False) -> Any:
+        """What the model gives, from the first layer's output. fresh: nobody else needs z, it may be written over."""
         if self.relu_layers is None:
-            return self.rest(z.clone())  # which it may overwrite
-        for layer in self.relu_layers:
-            z = beside_product(z.relu(), layer.weight, layer.bias)
-        return z
+            return self.rest(z if fresh else z.clone())  # which it may overwrite
+        side = (z.relu_() if fresh else z.relu()).T
+        for layer in self.relu_layers[:-1]:
+            side = above_product(side, layer.weight, layer.bias).relu_()
+        return above_product(side, self.relu_layers[-1].weight, self.relu_layers[-1].bias).T
 
     def agrees(self, model: Callable[[Tensor], Any], x: Tensor, output: Callable[[Any], Any]) -> bool:
         """Whether the cut model gives the model's own output on x, and looks at nothing but its z."""
@@ -54,9 +55,16 @@ class Split:
         return torch.allclose(whole, cut, rtol=1e-4, atol=1e-5)
 
 
-def agreed(cut: Split, model: Any, call: Callable[[Tensor], Any], x: Tensor, output: Callable[[Any], Any]) -> bool:
+def agreed(
+    cut: Split,
+    model: Any,
+    made_of: tuple[Any, ...],
+    call: Callable[[Tensor], Any],
+    x: Tensor,
+    output: Callable[[Any], Any],
+) -> bool:
     """``cut.agrees``, asked once for each model as long as it is made of the same layers."""
-    layers = tuple(id(module) for module in (cut.head.linear, *model.modules()))
+    layers = (id(cut.head.linear), *made_of)
     known = _agreed.get(model)
     if known is None or known[0] != layers:
         if len(x) == 0:

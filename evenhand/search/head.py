@@ -94,7 +94,12 @@ def foldable(norm: Norm, linear: nn.Linear) -> bool:
 
 def beside_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b with the individuals side by side in memory."""
-    return (weight @ x.T).T if bias is None else torch.addmm(bias[:, None], weight, x.T).T
+    return above_product(x.T, weight, bias).T
+
+
+def above_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """W x + b of individuals that are columns."""
+    return weight @ x if bias is None else torch.addmm(bias[:, None], weight, x)
 
 
 def _gain_and_shift(norm: Norm) -> tuple[Tensor | None, Tensor | None]:

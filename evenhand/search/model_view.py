@@ -151,7 +151,7 @@ class ModelView:
         directions, fresh = fair_metric.directions.to(self.walked), self.cut.relu_layers is not None
         with self.autocast.off():
             walked = moved_with(self.walked, self.head.weight, directions, some, fresh)
-        h = self._behind(walked, self.x, *(self._x_worst(found, rows) for found, rows in some))
+        h = self._behind(walked, self.x, *(self._x_worst(found, rows) for found, rows in some), fresh=True)
         self.h_at_x, *h_worst = torch.split(h, [len(self.x), *(len(rows) for _, rows in some)])
         return self.h_at_x, h_worst
 
@@ -162,16 +162,16 @@ class ModelView:
         x = self.x if rows is None else self.x[rows]
         return x + (found.x_worst - x).detach()
 
-    def _behind(self, walked: Tensor, *x: Tensor) -> Tensor:
+    def _behind(self, walked: Tensor, *x: Tensor, fresh: bool = False) -> Tensor:
         with self.autocast.off():
             z = self.head.finished(walked, *x)
-        return self.tail(z)
+        return self.tail(z, fresh)
 
-    def tail(self, z: Tensor) -> Tensor:
-        """The outputs from the first linear layer's output, where the model is cut behind it."""
+    def tail(self, z: Tensor, fresh: bool = False) -> Tensor:
+        """The outputs from the first linear layer's output, where the model is cut behind it. fresh: see ``Split``."""
         assert self.cut is not None
         with self.autocast.off() if self.cut.relu_layers is not None else self.autocast.on():
-            return self._outputs(self.cut.tail(z), len(z))
+            return self._outputs(self.cut.tail(z, fresh), len(z))
 
     def path(self, gain: Gain, directions: Tensor, fast: bool = True) -> Path:
         """How a search walks from x: along the cut model where there is one."""
@@ -384,7 +384,8 @@ def _cut(model: Any, call: Any, first_layer: str | None, view: ModelView) -> Spl
     if cut is None or any(t.dtype != view.x.dtype for t in cut.head.tensors()):
         return None
     with gradients_allowed(), view.autocast.off():
-        return cut if agreed(cut, model, call, constant(view.x[:64]), view.output or _logits) else None
+        seen = agreed(cut, model, view.mark[1], call, constant(view.x[:64]), view.output or _logits)
+    return cut if seen else None
 
 
 class _Tap(nn.Module):

@@ -196,4 +196,5 @@ def walk_along(head: Affine, x: Tensor, walked: Tensor, directions: Tensor, reus
 
 def beside(like: Tensor, width: int, n: int | None = None) -> Tensor:
     """An empty (n, width) matrix whose columns are contiguous: feature by feature, the individuals side by side."""
-    return like.new_empty(width, like.shape[0] if n is None else n).T
+    n = like.shape[0] if n is None else n
+    return like.new_empty_strided((n, width), (1, n))
