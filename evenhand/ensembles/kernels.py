@@ -1,5 +1,5 @@
 """The compiled kernels: values, ranges and worst cases of trees. numba where it is installed; plain Python, the same
-results and far slower, where it is not. Imported where they are used, because numba takes a second to load."""
+results and far slower, where it is not (values: see plain.py). Imported where they are used, because numba takes a second to load."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 
@@ -17,6 +17,7 @@ try:
 except (ImportError, AttributeError):  # not there, or something else answers to the name of what it needs
     numba = None  # type: ignore[assignment]
 
+COMPILES = numba is not None
 SLACK = 1e-9  # relative, for the rounding of sums
 
 

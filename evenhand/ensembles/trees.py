@@ -49,9 +49,12 @@ class TreeEnsemble:
         if rows.ndim != 2 or rows.shape[1] != self.d:
             raise ValueError(f"the ensemble was read for {self.d} features but x has shape {rows.shape}")
         total = np.repeat(self.base[None], len(rows), 0)
-        from evenhand.ensembles.kernels import evaluate
+        from evenhand.ensembles import kernels, plain
 
-        evaluate(rows, self.arrays(), self.missing_left, total)  # type: ignore[no-untyped-call]
+        if kernels.COMPILES:
+            kernels.evaluate(rows, self.arrays(), self.missing_left, total)  # type: ignore[no-untyped-call]
+        else:
+            plain.evaluate(rows, self.arrays(), self.missing_left, total)
         return total
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
