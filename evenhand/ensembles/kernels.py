@@ -1,5 +1,6 @@
 """The compiled kernels: values, ranges and worst cases of trees. numba where it is installed; plain Python, the same
-results and far slower, where it is not (values: see plain.py). Imported where they are used, because numba takes a second to load."""
+results and far slower, where it is not (values: see plain.py). Imported where they are used, because numba takes a
+second to load."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 
