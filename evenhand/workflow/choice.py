@@ -83,12 +83,14 @@ def pick(
         least = min(allowed, key=lambda r: (r["unfairness"], -r["accuracy"]))
         as_fair = [r for r in allowed if r["unfairness"] <= (1 + CHANCE) * least["unfairness"]]
         row = max((r for r in as_fair if r["kind"] == least["kind"]), key=lambda r: float(r["rho"]))
-        first = f"the least unfair of the {len(allowed)} of {len(table)} weights that lose"
-        if len(allowed) == 1:
-            first = f"the only one of {len(table)} weights that loses"
+        first = f"the least unfair of the {len(allowed)} of {len(table)} weights that lose at most {max_loss:g}"
+        if len(allowed) == len(table) > 1:
+            first = f"the least unfair of the {len(table)} weights tried, none of which loses more than {max_loss:g}"
+        elif len(allowed) == 1:
+            first = f"the only one of {len(table)} weights that loses at most {max_loss:g}"
         if row is not least:
             first = f"as fair, but for chance, as the smaller {least['rho']:g}, {first}"
-        why = f"rho = {row['rho']:g} is {first} at most {max_loss:g} against the best model without fairness, {best}"
+        why = f"rho = {row['rho']:g} is {first} against the best model without fairness, {best}"
     else:
         row = max(known, key=lambda r: (r["accuracy"], -r["unfairness"]))
         why = (
