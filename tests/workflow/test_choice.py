@@ -48,3 +48,16 @@ def test_trees_and_networks_are_chosen_from_together():
     assert (chosen["kind"], chosen["rho"]) == ("trees", 0.3)
     assert "it is the weight of boosted trees" in chosen["why"]
     assert "weight of" not in pick(TABLE, {"name": "boosted", "accuracy": 0.82}, 0.03, regression=False)["why"]
+
+
+@pytest.mark.parametrize(
+    ("best", "said"),
+    [
+        (0.80, "rho = 5 is the least unfair of the 2 of 3 weights that lose at most 0.03 against"),
+        (0.78, "rho = 15 is the least unfair of the 3 weights tried, none of which loses more than 0.03 against"),
+        (0.825, "rho = 1 is the only one of 3 weights that loses at most 0.03 against"),
+    ],
+)
+def test_the_sentence_counts_the_weights(best, said):
+    chosen = pick(TABLE, {"name": "boosted", "accuracy": best}, 0.03, regression=False)
+    assert chosen["why"].startswith(f"{said} the best model without fairness, boosted trees")
