@@ -39,7 +39,7 @@ _MODE_FREE = (
 _ATTENTION = (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)  # have a fast path, see below
 _QUIET: dict[str, Any] = {"training": False}
 _QUIET_RECURRENT: dict[str, Any] = {"training": True, "dropout": 0.0}  # see ``is_recurrent``
-_OF_EVERY_MODULE = frozenset(vars(nn.Module()))
+_OF_EVERY_MODULE = frozenset(vars(nn.Module())) | {"_compiled_call_impl"}  # which module.compile() adds
 _DEEP = 6  # how far a module may be hidden behind functions, objects and containers
 _MANY = 1000  # how many things of a container are looked at
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self, cast
 
 import numpy as np
@@ -264,8 +264,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("a classifier needs two classes or more; y holds one class only")
         if self.text is not None and self.mentions is not None:
             raise ValueError("mentions are texts without other columns; leave them out, or text= and the other columns")
-        if isinstance(self.rho, str) and self.rho != "auto":
+        if not isinstance(self.rho, Real) and not (isinstance(self.rho, str) and self.rho == "auto"):
             raise ValueError(f"rho is a number or 'auto', got {self.rho!r}")
+        if not isinstance(self.k, Integral) or self.k < 1:
+            raise ValueError(f"k is a number of directions, 1 or more; got {self.k!r}")
+        for name in ("shrink", "max_accuracy_loss"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be zero or positive, got {getattr(self, name)!r}")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1, got {self.validation_fraction}")
 

@@ -254,6 +254,21 @@ def test_compiled_models_compiled_steps_and_scripted_models():
     assert scripted.training
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of torch about its own past
+def test_a_module_that_compiled_itself_is_looked_at_uncompiled():
+    """``module.compile()`` keeps the compiled call in the module, which the twin must not call."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 2)).train()
+    x, metric = torch.rand(20, 3), FairMetric(torch.eye(3)[:, :1])
+    value = FairRegularizer(metric, generator=seeded())(model, x)
+    model.compile(backend="eager")
+    torch.testing.assert_close(FairRegularizer(metric, generator=seeded())(model, x), value)
+    assert model[1].num_batches_tracked == 0
+    assert model.training
+    assert model._compiled_call_impl is not None
+
+
 def test_inside_torch_func_there_is_a_word():
     model, x = nn.Linear(3, 2), torch.rand(20, 3)
     fair = FairRegularizer(FairMetric(torch.eye(3)[:, :1]))
