@@ -26,7 +26,7 @@ SCORES = {"table1_toxicity": table1_toxicity.SCORES, "table2_bios": table2_bios.
 
 
 def text_block(name: str) -> str:
-    """One block of docs/text.md, by its name."""
+    """One block of docs/text.md or docs/text-results.md, by its name."""
     for table, scores in SCORES.items():
         if name == table:
             return markdown(pd.read_csv(find(f"{table}.csv")), scores)
