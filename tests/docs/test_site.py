@@ -24,7 +24,7 @@ def test_snippets_run(page):
 def test_the_site_builds(tmp_path):
     pytest.importorskip("mkdocs", reason="mkdocs-material is not installed")
     pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr[-3000:]
     site = tmp_path / "site"
