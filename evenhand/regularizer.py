@@ -239,7 +239,7 @@ class FairRegularizer(PricedSearch):
         """``evaluate``, from a view that is there already."""
         found = self.worst_from(whole, rows, part)
         h_x, h_worst = whole.with_worst([(found, part)], self.fair_metric)
-        (d_y,) = self.distances(h_x, h_worst, [part])
+        (d_y,) = self.distances(h_x, h_worst, [part], whole.tokens)
         return self.valued(h_x, d_y, found)
 
     @not_compiled
@@ -247,17 +247,26 @@ class FairRegularizer(PricedSearch):
         """Steps 1 and 2 of Algorithm 1, for a view or a part of its rows."""
         view = whole if part is None else whole.part(part)
         rows = rows if rows is None or part is None else rows[part]
-        return self.find_from(view, DistanceGain(_outside(view.h_x()), self.output_distance), rows)
+        return self.find_from(view, DistanceGain(_outside(view.h_x()), self.output_distance, view.tokens), rows)
 
-    def distances(self, h_x: Tensor, h_worst: Sequence[Tensor], rows: Sequence[Tensor | None]) -> list[Tensor]:
-        """d_Y(h(x), h(x')) of each person, for several looks at all of them (None) or at some."""
+    def distances(
+        self, h_x: Tensor, h_worst: Sequence[Tensor], rows: Sequence[Tensor | None], tokens: Tensor | None = None
+    ) -> list[Tensor]:
+        """d_Y(h(x), h(x')) of each person, for several looks at all of them (None) or at some; tokens: (n, T) those
+        that are there."""
+
+        def gain(part: Tensor | None) -> DistanceGain:
+            if part is None:
+                return DistanceGain(h_x, self.output_distance, tokens)
+            here = None if tokens is None else tokens.index_select(0, part)
+            return DistanceGain(h_x.index_select(0, part), self.output_distance, here)
+
         some = [part for part in rows if part is not None]
         with Autocast(h_x.device).off():
             if len(some) < len(rows) or len(rows) == 1:
-                each = [h_x if part is None else h_x.index_select(0, part) for part in rows]
-                return [DistanceGain(own, self.output_distance)(other) for own, other in zip(each, h_worst)]
-            gain = DistanceGain(h_x.index_select(0, torch.cat(some)), self.output_distance)
-            return list(torch.split(gain(torch.cat(list(h_worst))), [len(part) for part in some]))  # all in one go
+                return [gain(part)(other) for part, other in zip(rows, h_worst)]
+            joint = gain(torch.cat(some))(torch.cat(list(h_worst)))  # all in one go
+            return list(torch.split(joint, [len(part) for part in some]))
 
     def valued(self, h_x: Tensor, d_y_each: Tensor, found: WorstCases) -> Evaluated:
         """The dual value at the worst cases found, from the d_Y of each person."""

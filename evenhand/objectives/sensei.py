@@ -103,7 +103,7 @@ class SenSeI(Objective):
             else:
                 found.append(look.fair.worst_from(view, batch.rows, look.part))
         h_x, h_worst = view.with_worst(list(zip(found, parts)), self.regularizer.fair_metric)
-        d_y = self.regularizer.distances(h_x, h_worst, parts)
+        d_y = self.regularizer.distances(h_x, h_worst, parts, view.tokens)
         return [look.fair.valued(h_x, of_each, each) for look, of_each, each in zip(looks, d_y, found)]
 
 

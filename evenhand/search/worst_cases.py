@@ -52,16 +52,24 @@ class Search(Protocol):
 
 
 class DistanceGain:
-    """The gain of SenSeI and of audits: d_Y(h(x), h(x')), the mean over tokens where a person has several outputs."""
+    """The gain of SenSeI and of audits: d_Y(h(x), h(x')), the mean over tokens where a person has several outputs.
 
-    def __init__(self, h_x: Tensor, output_distance: OutputDistance = mean_squared_logits) -> None:
-        self.h_x, self.output_distance = h_x, output_distance
+    tokens: (n, T) which of them are there, None for all. The outputs of the others, (n, T, K), do not count.
+    """
+
+    def __init__(
+        self, h_x: Tensor, output_distance: OutputDistance = mean_squared_logits, tokens: Tensor | None = None
+    ) -> None:
+        self.h_x, self.output_distance, self.tokens = h_x, output_distance, tokens
 
     def __call__(self, h: Tensor) -> Tensor:
         if h.ndim == 2:
             return self._each(self.h_x, h)
         each = self._each(self.h_x.flatten(0, -2), h.flatten(0, -2))
-        return each.reshape(len(h), -1).mean(1)
+        if self.tokens is None or self.tokens.shape != h.shape[:2]:
+            return each.reshape(len(h), -1).mean(1)
+        each = each.reshape(*h.shape[:2], -1).mean(2)
+        return torch.where(self.tokens, each, 0.0).sum(1) / self.tokens.sum(1).clamp(min=1)
 
     def _each(self, h_x: Tensor, h: Tensor) -> Tensor:
         """(n, K), (n, K) -> (n,)."""

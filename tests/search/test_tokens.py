@@ -41,6 +41,13 @@ class Sequence(nn.Module):
         return self.mix(x, src_mask=far.expand(-1, 2, -1, -1).flatten(0, 1))
 
 
+class Tagger(Sequence):
+    """An output for each token."""
+
+    def forward(self, input_ids, attention_mask):
+        return self.head(self._mixed(self.embeddings(input_ids), attention_mask))
+
+
 class Bag(nn.Module):
     """The tokens as they stand, no matter in which order, and whatever the mask says."""
 
@@ -109,10 +116,11 @@ def test_one_token_is_the_ordinary_search(search, kind, eps):
 
 @pytest.mark.parametrize("search", SEARCHES, ids=["line", "steps", "reach", "starts"])
 @pytest.mark.parametrize("left", [False, True])
-def test_padding_changes_nothing(search, left):
+@pytest.mark.parametrize("kind", [Sequence, Tagger])
+def test_padding_changes_nothing(search, left, kind):
     results = []
     for padded in (0, 4):
-        model, fair = Sequence(), regularizer(search=search)
+        model, fair = kind(), regularizer(search=search)
         result = fair.evaluate(model, batch(padded, left))
         result.value.backward()
         gradients = torch.cat([p.grad.ravel() for p in model.parameters()])
@@ -121,6 +129,22 @@ def test_padding_changes_nothing(search, left):
         torch.testing.assert_close(ours, padded, rtol=1e-4, atol=1e-6)
     assert float(results[0][3].norm()) > 0
     assert float(results[0][2].min()) > 0
+
+
+def test_the_outputs_of_tokens_that_are_there_are_what_is_judged():
+    """Beside the mean over these, sequence by sequence, also where only some of the people are looked at."""
+    model, inputs, fair = Tagger().eval(), batch(2), regularizer(lam=0.0).eval()
+    result = fair.evaluate(model, inputs)
+    x_worst = result.found.x_worst.reshape(4, 7, K)
+    there = inputs["attention_mask"]
+    with torch.no_grad():
+        h = [model.head(model._mixed(x, there)) for x in (model.embeddings(inputs["input_ids"]), x_worst)]
+    each = torch.stack([(a - b)[:n].square().mean() for a, b, n in zip(*h, LENGTHS)])
+    torch.testing.assert_close(result.d_y.detach(), each.mean())
+    torch.testing.assert_close(result.found.gain, each)
+    some = [torch.tensor([0]), torch.tensor([2, 3])]
+    parts = fair.distances(h[0], [h[1][rows] for rows in some], some, there == 1)
+    torch.testing.assert_close(torch.cat(parts), each[[0, 2, 3]])
 
 
 @pytest.mark.parametrize("how", ["at", "vary", "place", "read all the same"])
