@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from evenhand.atomic import whole_file
@@ -40,6 +42,7 @@ _TOKEN_OPTIONS = ["plurals", "everywhere", "insults", "neutral", "passage", "sam
 def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dict[str, Any] | None = None) -> None:
     """Write a fitted TextClassifier to one file, atomically. Its encoder must be a SentenceEncoder: others have no name
     by which they could be found again."""
+    check_is_fitted(model, "net_")
     encoder = model.features_.encoder_
     if not isinstance(encoder, SentenceEncoder):
         raise TypeError(
@@ -88,8 +91,9 @@ def save_text(model: TextClassifier, path: str | os.PathLike[str], metadata: dic
         arrays |= {f"weight{i}": layer.weight.detach().numpy(), f"bias{i}": layer.bias.detach().numpy()}
     if model.fair_metric_ is not None:
         arrays["directions"] = model.fair_metric_.directions.numpy()
+    text = json.dumps(about, default=_plain)
     with whole_file(Path(path)) as file:
-        np.savez(file, about=np.array(json.dumps(about)), **arrays)
+        np.savez(file, about=np.array(text), **arrays)
 
 
 def load_text(
@@ -98,11 +102,7 @@ def load_text(
     """The model of a file. Its encoder is opened by its name, or given (itself, or its name or folder); either must
     have the hash that was saved. One that was a folder is looked for where it was, beside the file and among the
     installed packages, never on a hub."""
-    with np.load(path, allow_pickle=False) as stored:
-        about = json.loads(str(stored["about"]))
-        if about.get("format") != FORMAT:
-            raise ValueError(f"{os.path.basename(path)} is not a text model of this version ({FORMAT})")
-        arrays = {name: stored[name] for name in stored.files if name != "about"}
+    about, arrays = _content(path)
     said = about["encoder"]
     if encoder is None:
         encoder = _found(said, Path(path))
@@ -171,10 +171,36 @@ def _found(said: dict[str, Any], file: Path) -> SentenceEncoder:
 def text_model_file(path: str | os.PathLike[str]) -> bool:
     """Whether the file is a text model of ours."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            return "about" in stored.files and json.loads(str(stored["about"])).get("format") == FORMAT
-    except (OSError, ValueError, KeyError):
+        _content(path, arrays=False)
+    except (OSError, ValueError):
         return False
+    return True
+
+
+def _content(path: str | os.PathLike[str], arrays: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a file says of the model, and its arrays where they are wanted."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            about = json.loads(str(stored["about"]))
+            found = {name: stored[name] for name in stored.files if name != "about"} if arrays else {}
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):  # numpy would propose to unpickle it
+        about, found = {}, {}
+    if about.get("format") != FORMAT:
+        raise ValueError(
+            f"{os.path.basename(path)} is not a text model of this version ({FORMAT}), or not a whole one; give a "
+            "file that save_text or evenhand train --text wrote"
+        )
+    return about, found
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python; what else JSON cannot hold is refused by its kind."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(
+        f"a file of a text model holds numbers and texts, and cannot hold a {type(value).__name__}; use labels "
+        "that are numbers or texts and a whole number as random_state, or pickle the model"
+    )
 
 
 def _columns(features: TextFeatures) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_categories
 from evenhand.datasets import templates
@@ -120,6 +121,37 @@ def test_other_files_are_no_text_models(tmp_path):
     assert not text_model_file(path)
     with pytest.raises(ValueError, match="not a text model"):
         load_text(path, Small())
+
+
+def test_a_table_and_half_a_file_are_said_to_be_no_text_model(model, tmp_path):
+    """Numpy would propose to unpickle the first, and a zip file without its end is an error of another kind."""
+    whole = tmp_path / "model.text"
+    save_text(model, whole)
+    contents = {"table": b"text,toxic\na,1\n", "half": whole.read_bytes()[:3000], "empty": b""}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        assert not text_model_file(tmp_path / name)
+        with pytest.raises(ValueError, match=rf"{name} is not a text model .* or not a whole one; give a file that"):
+            load_text(tmp_path / name, Small())
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    assert not text_model_file(tmp_path / "one.npy")
+
+
+def test_parameters_that_are_numbers_of_numpy_are_saved(model, tmp_path):
+    """As a search over np.arange gives them."""
+    model.set_params(k=np.int64(3), steps=np.int64(10), eps=np.float32(0.5), hidden=(np.int64(6), 4))
+    save_text(model, tmp_path / "model.text")
+    again = load_text(tmp_path / "model.text", Small()).get_params()
+    assert {name: again[name] for name in ("k", "steps", "eps")} == {"k": 3, "steps": 10, "eps": 0.5}
+    assert again["hidden"] == (6, 4)
+
+
+def test_what_a_file_cannot_hold_is_refused_and_nothing_is_written(model, tmp_path):
+    with pytest.raises(TypeError, match=r"cannot hold a RandomState; use labels .* or pickle the model"):
+        save_text(model.set_params(random_state=np.random.RandomState(0)), tmp_path / "x")
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        save_text(TextClassifier(Small()), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize(
