@@ -42,7 +42,7 @@ class FairTrainer(Trainer):  # type: ignore[misc]
         rho = not_negative("rho", rho, "by which fairness is weighed against the loss")
         self.fair, self.rho = fair, rho
         self._divides: bool | None = None  # whether the loss is divided by num_items_in_batch, once that was seen
-        self.add_callback(KeepLam(fair))
+        self.add_callback(RestoreLam(fair))
 
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -56,6 +56,12 @@ class FairTrainer(Trainer):  # type: ignore[misc]
                 fairness = self.fair.train().to(loss.device)(model, features)
             loss = loss + self.rho * share * fairness
         return (loss, outputs) if return_outputs else loss
+
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        """lam goes with it, whoever asked for a checkpoint, and when: a callback at the end of a step is too early for
+        that of the best model."""
+        self.state.stateful_callbacks[_KEPT] = {"args": {}, "attributes": kept(self.fair)}
+        super()._save_checkpoint(*args, **kwargs)
 
     def _share(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any) -> float:
         """How much of R(h) of a batch belongs to its loss: all of it where the loss is a mean over the batch, and of a
@@ -85,8 +91,8 @@ class FairTrainer(Trainer):  # type: ignore[misc]
         return self._divides
 
 
-class KeepLam(TrainerCallback):  # type: ignore[misc]
-    """lam, and the state of the search's random generator, in the Trainer's own checkpoints."""
+class RestoreLam(TrainerCallback):  # type: ignore[misc]
+    """lam, and the state of the search's random generator, from the Trainer's own checkpoints."""
 
     def __init__(self, fair: FairRegularizer) -> None:
         self.fair = fair
@@ -95,10 +101,3 @@ class KeepLam(TrainerCallback):  # type: ignore[misc]
         stored = state.stateful_callbacks.get(_KEPT)
         if stored is not None:
             restore(self.fair, stored["attributes"])
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if control.should_save:
-            state.stateful_callbacks[_KEPT] = {"args": {}, "attributes": kept(self.fair)}
-
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.on_step_end(args, state, control)

@@ -118,6 +118,30 @@ def test_lam_and_the_random_numbers_go_on_from_a_checkpoint(tmp_path):
     assert again.lam.item() == pytest.approx(whole.lam.item(), abs=1e-7)
 
 
+@pytest.mark.parametrize("who", ["the best model", "a callback that comes last"])
+def test_lam_is_in_a_checkpoint_whoever_asked_for_it(who, tmp_path):
+    from transformers import TrainerCallback, TrainingArguments
+
+    from evenhand.integrations.huggingface import FairTrainer
+
+    class Asks(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            control.should_save = state.global_step == 2
+
+    best = {"save_strategy": "best", "eval_strategy": "steps", "eval_steps": 2, "metric_for_best_model": "eval_loss"}
+    arguments = TrainingArguments(
+        str(tmp_path), max_steps=2, per_device_train_batch_size=4, report_to=[], logging_strategy="no",
+        disable_tqdm=True, use_cpu=True, seed=0, **best if who == "the best model" else {"save_strategy": "no"},
+    )  # fmt: skip
+    fair = regularizer()
+    trainer = FairTrainer(made(), arguments, train_dataset=people(), eval_dataset=people(), fair=fair, rho=5.0)
+    if who != "the best model":
+        trainer.add_callback(Asks())
+    trainer.train()
+    state = json.loads((tmp_path / "checkpoint-2" / "trainer_state.json").read_text())
+    assert state["stateful_callbacks"]["evenhand"]["attributes"]["lam"] == fair.lam.item() != 1.0
+
+
 def test_mixed_precision_and_plain_evaluation(tmp_path):
     model, fair = made(), regularizer(search=None)
     weights = trained(tmp_path, model, fair, bf16=True)
