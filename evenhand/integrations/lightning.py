@@ -37,6 +37,11 @@ def first_part(batch: Any) -> Any:
     return batch[0]
 
 
+def the_module(module: Any) -> Any:
+    """The module itself; a function that other processes can be sent."""
+    return module
+
+
 class FairCallback(Callback):
     """Adds rho * R(h) to the loss that ``training_step`` returned, before each backward pass.
 
@@ -49,7 +54,7 @@ class FairCallback(Callback):
         fair: FairRegularizer,
         rho: float,
         inputs: Callable[[Any], Any] = first_part,
-        model: Callable[[Any], Any] = lambda module: module,
+        model: Callable[[Any], Any] = the_module,
     ) -> None:
         super().__init__()
         rho = not_negative("rho", rho, "by which fairness is weighed against the loss")

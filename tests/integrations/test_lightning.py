@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -108,3 +110,12 @@ def test_batches_that_are_no_pairs_and_modules_that_optimise_by_hand_are_told():
         FairCallback(regularizer(), -1.0)
     with pytest.raises(ValueError, match="rho must be zero or positive, got '5'"):
         FairCallback(regularizer(), "5")
+
+
+def test_it_can_be_sent_to_other_processes_as_ddp_spawn_does():
+    from evenhand.integrations.lightning import FairCallback
+
+    sent = pickle.loads(pickle.dumps(FairCallback(regularizer(), 5.0)))
+    module = made()
+    assert sent.rho == 5.0
+    assert sent.model(module) is module
