@@ -74,11 +74,12 @@ class TokenSwap:
     sample: None for every other token; a number for that many random ones, as counterfactual logit pairing draws them.
         The draw depends on `random_state` and on the text itself only.
 
-    Version 0 is the original, then one version for each other token in the order of the list. A text with several
-    tokens has all of them (of the category of the first) replaced by the one token of the version, and its first token
-    is the one which is not "other"; tokens of other categories stay, and `preview` lists them as left. A category with
-    fewer tokens than the largest repeats its versions in turn; a certificate counts them once. Texts without any token
-    have no versions and are not in `rows`.
+    Version 0 is the original, then one version for each other token in the order of the list. Of a text that mentions
+    several, one after the other makes way for the token of the version, in all its places; where that token is in the
+    text, too, the two change places, so that "gays and lesbians" stay two kinds of people (with `everywhere` all of
+    them are replaced by the one, as in the paper). Tokens of other categories than the first's stay, and `preview`
+    lists them as left. A category with fewer tokens than the largest repeats its versions in turn; a certificate counts
+    them once. Texts without any token have no versions and are not in `rows`.
 
     A lexical swap is not a causal counterfactual: it changes the word and nothing of what would follow from it.
 
@@ -87,7 +88,7 @@ class TokenSwap:
     >>> found.rows, found.values[0].tolist()
     (array([0, 2]), ['Gay people cook.', 'Straight people cook.', 'Middle aged people cook.'])
     >>> found.values[1].tolist()
-    ['straight men, gay men', 'gay men, gay men', 'middle aged men, middle aged men']
+    ['straight men, gay men', 'gay men, straight men', 'straight men, middle aged men']
     """
 
     def __init__(
@@ -201,7 +202,8 @@ class TokenSwap:
                 if site.left:
                     left.append(change(row, clean, site, ""))
                 elif self._category[site.kind[0]] == first:
-                    changes.append(change(row, clean, site, self._written(clean, site, other)))
+                    instead = about[0].kind[0] if site.kind[0] == other else other
+                    changes.append(change(row, clean, site, self._written(clean, site, instead)))
                 else:
                     left.append(change(row, clean, replace(site, left="another category"), ""))
         return Preview(tuple(changes), tuple(left), len(listed), swapped, show)
@@ -256,8 +258,20 @@ class TokenSwap:
         sites = [site for site in sites if self._category[site.kind[0]] == self._category[first]]
         others = self._others(text, first)
         turns = [others[i % len(others)] for i in range(self._m - 1 - int(self.neutral))]
-        versions = [text, *(self._join(clean, sites, other) for other in turns)]
-        return [*versions, self._join(clean, sites, None)] if self.neutral else versions
+        mentioned = list(dict.fromkeys(site.kind[0] for site in sites))
+        versions = [text]
+        for i, other in enumerate(turns):
+            makes_way = mentioned[i % len(mentioned)]
+            versions.append(self._join(clean, sites, self._instead(mentioned, makes_way, other)))
+        neutral: dict[int, int | None] = dict.fromkeys(mentioned)
+        return [*versions, self._join(clean, sites, neutral)] if self.neutral else versions
+
+    def _instead(self, mentioned: list[int], makes_way: int, other: int) -> dict[int, int | None]:
+        """Which token stands for each of a text in the version of `other`; the first one never is `other`."""
+        if self.everywhere:
+            return dict.fromkeys(mentioned, other)
+        makes_way = mentioned[0] if makes_way == other else makes_way
+        return {token: other if token == makes_way else makes_way if token == other else token for token in mentioned}
 
     def _others(self, text: str, first: int) -> list[int]:
         others = [i for i, name in enumerate(self._category) if i != first and name == self._category[first]]
@@ -265,11 +279,14 @@ class TokenSwap:
             return others
         return sorted(random.Random(f"{self.random_state}:{text}").sample(others, self.sample))
 
-    def _join(self, text: str, sites: list[Site], other: int | None) -> str:
-        """The text with token number `other` at each site, or with none."""
+    def _join(self, text: str, sites: list[Site], instead: dict[int, int | None]) -> str:
+        """The text with another token (its number), or with none, at each site."""
         pieces: list[str] = []
         end = 0
         for site in sites:
+            other = instead[site.kind[0]]
+            if other == site.kind[0]:
+                continue
             said = self._neutral(text, site) if other is None else self._written(text, site, other)
             before, end = text[end : site.start], site.end
             if said.endswith("'s"):

@@ -368,13 +368,13 @@ def test_a_group_that_votes_is_said_by_an_adjective():
         ("The American was tall.", "The deaf person was tall."),
         ("a conservative Christian who sings", "a conservative deaf person who sings"),
         ("They fought the Chinese in 1943.", "They fought the deaf people in 1943."),
-        ("gays, bis and trans have rights", "deaf people, bis and deaf people have rights"),
-        ("the Christian and Muslim communities", "the deaf and deaf communities"),
-        ("the Christian and the Muslim agreed", "the deaf person and the deaf person agreed"),
+        ("gays, bis and trans have rights", "gays, bis and deaf people have rights"),
+        ("the Christian and Muslim communities", "the Christian and deaf communities"),
+        ("the Christian and the Muslim agreed", "the Christian and the deaf person agreed"),
         ("A CATHOLIC PRIEST", "A DEAF PRIEST"),
         ("You dirty lesbian!", "You dirty deaf person!"),
         ("Hormones make you female.", "Hormones make you deaf."),
-        ("a gay or lesbian couple", "a deaf or deaf couple"),
+        ("a gay or lesbian couple", "a gay or deaf couple"),
         ("known to any Japanese or expat here", "known to any deaf person or expat here"),
         ("from the 'Indians', here", "from the 'deaf people', here"),
         ("the Indians' rights", "the deaf people's rights"),
@@ -383,6 +383,24 @@ def test_a_group_that_votes_is_said_by_an_adjective():
 def test_nouns_where_nouns_stood(text, version):
     swap = TokenSwap(identity_tokens())
     assert swap([text]).values[0, -2] == version
+
+
+def test_two_kinds_of_people_stay_two():
+    """Each of them makes way in some version, all places of a token together, and no version is the original."""
+    swap = TokenSwap(["gay", "lesbian", "deaf", "muslim", "black"])
+    versions = swap(["Gays and lesbians pay taxes, and no gay man minds."]).values[0]
+    assert versions.tolist()[1:] == [
+        "Lesbians and gays pay taxes, and no lesbian man minds.",
+        "Gays and deaf people pay taxes, and no gay man minds.",
+        "Muslims and lesbians pay taxes, and no Muslim man minds.",
+        "Gays and blacks pay taxes, and no gay man minds.",
+    ]
+    sikh = TokenSwap(identity_tokens(), sample=12)(["A Sikh man was attacked because he looked Muslim."]).values[0]
+    assert len(set(sikh)) == 13
+    replaced = TokenSwap(["gay", "lesbian", "deaf"], everywhere=True)(["gays and lesbians"]).values[0]
+    assert replaced.tolist()[1:] == ["lesbians and lesbians", "deaf people and deaf people"]  # as the paper does it
+    shown = TokenSwap(["gay", "lesbian"]).preview(["Gays and lesbians pay taxes."])
+    assert [change.written for change in shown.changes] == ["Lesbians", "gays"]
 
 
 def test_an_adjective_needs_somebody_it_is_said_of():
