@@ -76,6 +76,7 @@ _THEIRS = re.compile(  # "In her book, the cook Ann", "When she left, Ann", "Aft
     r"(?:When|Although|Though|Once|After|Before|Since|Despite|For)\s+(?:\w+ing\s+)?"
     r"(?:he|she|his|her)\b(?!\s+(?:\w+\s+)?(?:death|funeral|execution|arrest|trial|resignation|dismissal|departure|retirement)\b)[^;:]*,\s+(?:(?:Dr|Prof|Rev|Mr|Mrs|Ms|Miss)\.?\s+)?)"
 )
+_WHO_IS = re.compile(r"[\s\"“]*(?!(?:His|Her|Their|My|Our)\b)(?:[\w’'-]+\s+){0,5}[a-z\[][\w\]-]*\s?,\s+")
 _AT = re.compile(r"\b(?:at|of|on|mourn\w*|announc\w*|report\w*|confirm\w*|regret\w*)\s+$")
 _DEATH = re.compile(r"\s+(?:sudden\s+|untimely\s+)?(?:death|passing|funeral|burial)\b")
 _NEW_CLAUSE = re.compile(r"^\s?['’]|\w\s?[,;:]|\b(?:where|that|but|when|because)\b")
@@ -151,6 +152,10 @@ def somebody_else(text: str, sites: Sequence[Site], own: frozenset[str], man: bo
         said = [site for site in pronouns if start <= site.start < end]
         if any(_may_be(text, who, site, start) for who in here for site in said):
             return True
+        if said and any(
+            who.given and not who.noun and _presents(text[start : who.start], text[who.end :]) for who in here
+        ):
+            return True
         if any(who.noun and who.man is not None and _IS_ONE.search(text[start : who.start]) for who in here):
             return True  # she is a niece of the mayor
         if any(_stands_beside(text, who, site) for who in here for site in swapped):
@@ -164,6 +169,13 @@ def somebody_else(text: str, sites: Sequence[Site], own: frozenset[str], man: bo
             return True
         acted = any((who.noun or who.acts) and _BEGINS.fullmatch(text, start, who.start) for who in here)
     return False
+
+
+def _presents(before: str, after: str) -> bool:
+    """Whether a sentence says of the name that follows who it is: "In his book, the cook ", "The cook, Ann Lee, "."""
+    return _THEIRS.fullmatch(before) is not None or (
+        _WHO_IS.fullmatch(before) is not None and re.match(r"\s?,", after) is not None
+    )
 
 
 def _others(

@@ -32,20 +32,25 @@ OF_ONE_GENDER = "unsure: said of one gender only"
 _CAPITAL = r"[A-ZÀ-Þ][\w’'-]*[\wà-ÿ]"
 _RANKS = r"(?:Princess|Prince|Queen|King|Lady|Lord|Sir|Dame|Mr|Mrs|Ms|Miss)"
 _RANK = re.compile(  # what stands before the subject's name says a gender, and stays: Princess Ludovica studied law
-    rf"(?:{ENDED}(?:The\s+)?|\b(?:as|called|calls?\s+(?:him|her))\s+)"
+    rf"(?:{ENDED}(?:The\s+)?|\b(?:as|called|call(?:s|ed)?\s+(?:him|her))\s+)"
     r"(?:Princess|Prince|Queen|King|Duchess|Duke|Countess|Count|Baroness|Baron|"
     r"Empress|Emperor|Cardinal|Pope|Fr\.?|Madame|Mademoiselle|Frau|Herr|Señora|Señor|Signora|Signor|Monsieur|Tsar|Tsarina|Sultan|Sheikha|"
+    r"Alhaji|Alhaja|Hajia|Hajiya|Emir|Maharaja|Maharani|Shrimati|Smt\.?|"
     r"(?:(?:Great|Step)-)?(?:Auntie|[Aa]unt|[Uu]ncle)|Grandpa|Grandma)\s+[A-ZÀ-Þ]"
 )
 _SEX_OF_ONE = re.compile(r"\s+(?:[a-z-]+\s+)?([a-z\[\]-]+)")
 _OF_ONE_GENDER = re.compile(  # a doctor of either gender may care for pregnant women
-    r"\b(?:(?:is|was|be|became|become|been|being|while|when|months|heavily)\s+(?:[a-z]+ly\s+)?pregnant|"
+    r"\b(?:first\s+(?:[a-z-]+\s+){0,2}(?:wo)?man\s+(?:to|in|ever|of|on|since)|(?:is|was|be|became|become|been|being|while|when|months|heavily)\s+(?:[a-z]+ly\s+)?pregnant|"
     r"(?:gave|gives?|giving|given)\s+birth|(?:his|her)\s+(?:\w+\s+)?pregnancy|pregnant\s+(?:woman|girl|wife|mother)|"
     r"(?:mater|pater)nity\s+leave|(?:his|her|s)\s+maternity|(?:his|her)\s+(?:fraternity|sorority)|(?:mother|father)-to-be|maiden\s+name|née|"
     r"(?:terminat|end|carr)(?:y|ied|ing|ying|ed)\s+(?:an?|the|her|his)\s+pregnancy|amniocentesis|(?:his|her)\s+miscarriage|"
     r"(?:his|her)\s+(?:[a-z]+\s+)?(?:boy|girl)\s?-?\s?(?:band|group)|breast-?fe(?:d|eds?|eding)|(?:an?|openly|out)\s+lesbian|expectant\s+(?:mother|father)|(?:women|men)\s+\[|bear(?:s|ing)?\s+(?:an?|his|her|their)\s+child|bore\s+(?:him|her|a|his|their)\b)(?:\b|(?<=\[))",
     re.IGNORECASE,
 )
+_PRIEST = re.compile(  # who leads no monastery has no title for the other gender
+    r"\b(?:ordain|priest|parish|diocese|seminar|Jesuit|Franciscan|Dominican|Capuchin|convent|Superior)", re.IGNORECASE
+)
+_HIMSELF = re.compile(rf"(?<![\w’'-])({_CAPITAL})\s+(?:him|her)self\b")
 _OTHER_NAME = re.compile(
     r"\b(?:(?:stage|pen|real|birth|maiden|full)\s+name(?:\s+(?:of|is|was|being))?|born|née|né|alias|a\.k\.a\.|aka|formerly|"
     r"(?:better|best|also)\s+known\s+as|known\s+[a-z]+ly\s+as|"
@@ -79,6 +84,8 @@ def doubt(text: str, sites: Sequence[Site], subject: str | None, called: frozens
         return ONE_OF_SEVERAL
     if _OF_ONE_GENDER.search(text):
         return OF_ONE_GENDER
+    if any(site.kind in ((-1, "father"), (-1, "mother")) for site in swapped) and _PRIEST.search(text):
+        return OF_ONE_GENDER
     if _partner_again(sites) or any(_HAS_PARTNER.match(text, s.end) for s in swapped if s.kind[1] in PARTNERS):
         return TWO_PEOPLE
     again = [s for s in sites if s.left and s.kind[1] in PARTNERS and re.search(r"\b[Tt]he\s+$", text[: s.start])]
@@ -97,6 +104,11 @@ def doubt(text: str, sites: Sequence[Site], subject: str | None, called: frozens
     if _RANK.search(text):
         return WHOSE_NAME
     own = called if subject is None else called | {subject}
+    changed = {(site.start, site.end) for site in swapped}
+    if any(m.span(1) not in changed and _A_TITLE.fullmatch(f"{m[1]} ") is None for m in _HIMSELF.finditer(text)):
+        return WHOSE_NAME  # the singer was Zorro Quill himself
+    if any(re.search(rf"\bDr\.?\s+{re.escape(name)}\b(?!\s+[A-ZÀ-Þ])", text) for name in called):
+        return WHOSE_NAME  # Robert "Bob" Lee ... Dr. Bob
     if any(m[1] not in own and _other_name(m, man) for m in _OTHER_NAME.finditer(text)):
         return WHOSE_NAME  # the stage name of Norman Tuttle
     if subject is not None and (
@@ -111,6 +123,8 @@ def doubt(text: str, sites: Sequence[Site], subject: str | None, called: frozens
 
 def _partner_again(sites: Sequence[Site]) -> bool:
     """A partner who changes is spoken of once more by a noun that stays: "a cook and his wife; the woman fell ill"."""
+    if len({site.kind[1] for site in sites if not site.left and site.kind[1] in PARTNERS}) > 1:
+        return True  # his wife, ex-wife and fiancée
     changed = {_for_a_man(site.kind[1]) for site in sites if not site.left and site.kind[1] in PARTNERS}
     left = {site.kind[1] for site in sites if site.left and site.kind[1] in gendered_nouns()}
     return any(_for_a_man(noun) in changed for noun in left if noun not in _KIN)

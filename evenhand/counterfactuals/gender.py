@@ -49,6 +49,7 @@ _BOTH = re.compile(
 _MAJESTY = re.compile(  # Her Majesty; in "her honour" it is the subject's
     r"\s+(?:Royal|Imperial|Majesty|Highness|Excellency|Holiness|Ladyship|Lordship|Honou?r\b(?!\s+(?:the|roll|society)\b)|Grace\s+the)"
 )
+_WITHIN = re.compile(r"[a-z]{2}\s+$")
 _SHORT, _WITH_SHORT = 3, 4  # kinds of sites: a nickname beside the name, and a name that has one
 _START, _END = r"(?<![\w])", r"(?![\w])"
 
@@ -287,6 +288,8 @@ class GenderSwap:
             return left_title(text, match, subject, male)
         if word in ("his", "her") and match.group()[:1].isupper() and _MAJESTY.match(after):
             return "name"
+        if word in ("his", "him", "he", "himself") and match.group() == word.capitalize() and _WITHIN.search(before):
+            return "name" if before.endswith(" of ") else UNSURE  # the bundle of His; God in His mercy
         if word in _SEXES and word not in self._nouns:
             return "" if _of_one_person(word, before, subject) else "no person"
         if word in _HONOURS and word not in self._nouns:

@@ -39,6 +39,24 @@ _PLAYS = (  # plays for the men's team, a graduate of a women's college
     r"medal|goalkeeper|striker|forward|winger|defender|midfielder)[a-z]*\b[^.;!?]{0,60}\b"
 )
 _OF_ONE = (r"(?:men|boys)", r"(?:women|girls|ladies)")
+_COACH = re.compile(
+    r"\b(?:coach|manag|train|direct|promot|advocat|referee|umpire|cover|watch|report|sponsor|teach|taught)"
+)
+_SPORT = (  # the women's final, the women's national record; her record for women
+    r"(?:championships?|finals?|semi-?finals?|titles?|races?|marathon|relay|doubles|singles|tournament|cup|league|record|"
+    r"division|event|open|medal|tour|team|side|squad|national)\b"
+)
+_ON_A_LIST = (
+    r"\b(?:record|title|best|champion|medal|fastest|winner|prize|ranked)\b[^.;!?]{0,40}\b(?:for|among|in)\s+(?:the\s+)?"
+)
+_OFFICE = (r"Lord\s+(?:Chief\s+)?Justice|King\s+Consort", r"Lady\s+(?:Chief\s+)?Justice|First\s+Lady|Queen\s+Consort")
+_SON_OF = (r"(?:bin|ibn|ben)", r"(?:binti|bint|binte|bat)")  # Siti binti Ahmad
+_HAN = "\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_PAGEANT = re.compile(
+    r"\b(?:w[oi]n|winn(?:er|ing)|crowned|named|former|reigning|is|was|became|as|title\s+of|represented)\s+(?:of\s+)?(?:the\s+)?"
+    r"(?:\d{4}\s+)?(?:Miss|Mrs)\s+(?:[A-Z]\w+\s+)?([A-Z]\w+)"
+)
+_WEDDED = (r"(?:best\s+man|groomsman)", r"(?:maid|matron)\s+of\s+hono(?:u)?r")
 _LIKE_ONE = r"\b(?:appearance|voice|body|face|figure|looks?|strength)\s+of\s+an?\s+(?:[a-z-]+\s+)?"
 _OF_A_LINE = (
     r"(?:\s+[A-ZÀ-Þ][\w.’'-]*){0,3}?\s?,?\s+"
@@ -64,7 +82,11 @@ def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: boo
     prizes = re.finditer(rf"{_PRIZE}{'Actor' if man else 'Actress'}\b", text)
     named = re.finditer(rf"{_CALLS}(?:(?i:{own}))(?![\w])", text)
     like = re.finditer(rf"{_LIKE_ONE}{own}\b", text)
-    if re.search(rf"{_PLAYS}{_OF_ONE[not man]}['’]s?\s", text, re.IGNORECASE):
+    if re.search(rf"{_PLAYS}{_OF_ONE[not man]}['’]s?\s", text, re.IGNORECASE) or _competes(text, man):
+        return True
+    if re.search(rf"\b(?:be|is|was|been|as|being)\s+(?:(?:the|his|her|their|a)\s+)?{_WEDDED[not man]}\b", text):
+        return True
+    if not man and any(m[1] in words_of("pageants") for m in _PAGEANT.finditer(text)):
         return True
     for match in [*awarded, *prizes, *named, *like]:
         if not any(site.start == match.start() or site.end == match.end() for site in changed):
@@ -78,9 +100,23 @@ def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: boo
     )
 
 
+def _competes(text: str, man: bool) -> bool:
+    """She won the women's final; holds the record for women. Who coaches the women's team may be anybody."""
+    own = _OF_ONE[not man]
+    listed = re.search(rf"{_ON_A_LIST}{own}\b(?!['’])", text, re.IGNORECASE)
+    won = re.finditer(rf"\b{own}['’]s?\s+(?:[\w-]+\s+){{0,3}}?{_SPORT}", text, re.IGNORECASE)
+    return listed is not None or any(_COACH.search(re.split(r"[.;!?]", text[: m.start()])[-1]) is None for m in won)
+
+
 def _ranked(text: str, subject: str | None, man: bool) -> bool:
     """The Duchess of Kendal said; Ann Lee, Duchess of Kendal."""
     rank = _RANKS[not man]
+    if re.search(rf"\b(?:an?|the|former|as|was|is|became)\s+(?:former\s+)?(?:{_OFFICE[not man]})\b", text):
+        return True
+    if re.search(
+        rf"\b(?:as|is|was|became|made|created|titled?)\s+(?:the\s+)?(?:[\w-]+\s+)?{rank}\s+(?:of\s+)?[A-ZÀ-Þ]", text
+    ):
+        return True  # as the fourth Baron Kilbride
     if re.search(rf"{ENDED}(?:[Tt]he\s+)?{rank}(?:\s+of\s+[A-ZÀ-Þ][\w’'-]+)?\s+{_SAYS}\b", text) is not None:
         return True
     beside = rf"(?<!\w){re.escape(subject or '')}(?:\s+[A-ZÀ-Þ][\w’'.-]*)*\s?,\s+(?:\w+\s+)?(?:the\s+)?{rank}\b"
@@ -96,6 +132,10 @@ def _named_so(text: str, changed: Sequence[Site], subject: str, man: bool) -> bo
     own = known_names()[not man]
     if middle is not None and middle[1] in own and not any(site.start == middle.start(1) for site in changed):
         return True  # John Augustus Lee
+    if re.search(rf"(?<!\w){name}(?:\s+[A-ZÀ-Þ][\w’'-]*)*\s+{_SON_OF[not man]}\s+[A-ZÀ-Þ]", text):
+        return True
+    if re.search(rf"(?<!\w){name}\s+[A-ZÀ-Þ][\w’'-]*\s?\([^)A-Za-z]*[{_HAN}]", text):
+        return True  # Cui Daiyuan (崔岱远): whose surname may come first, and who is written once more
     again = re.search(rf"(?<!\w){name}(?:\s+[A-ZÀ-Þ][\w’'-]*)*\s?\(([^)]*)\)", text)
     if again is not None and re.search(rf"\b{name}\b", again[1]) and re.search(r"[^\x00-\u024f]", again[1]):
         return True  # written once more in another script

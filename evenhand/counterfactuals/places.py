@@ -50,6 +50,7 @@ _IS = re.compile(
     r"(?=\s?[.,;]|\s+(?:by|of|from|that|which|released|written|directed|starring|published|made|to|about|in|at|on|for)\b)"
 )
 _REGION = re.compile(r",\s+(?:[A-Z]{2}\b|(?:New|North|South|West)\s+[A-Z]|([A-Z][\w.]*\w))")
+_TOWN_BEFORE = re.compile(r"\b(?:in|of|from|near|to|at)\s+(?:[A-ZÀ-Þ][\w.’'-]*\s+){0,2}[A-ZÀ-Þ][\w.’'-]*,\s+$")
 _SURNAMES = frozenset(
     ["park", "hall", "church", "temple", "lane", "house", "lake", "banks", "day", "press", "post", "bridge"]
     + ["washington", "mason", "hopkins", "springs", "hills"]
@@ -79,6 +80,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         return True
     if _is_a_work(after) or _in_fiction(text[start:end], after):
         return True
+    if text[start:end] in words_of("regions") | words_of("names_and_towns") and _TOWN_BEFORE.search(before):
+        return True  # from Savannah, Georgia
     leading = re.search(r"([\w’'.]+)\s+$", before)
     if leading is not None and re.search(r"['’](?:m|re|ve|ll|d)$", leading[1]) is None:  # I'm Beth
         word = leading[1]

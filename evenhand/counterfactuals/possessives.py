@@ -110,6 +110,8 @@ def owned_follows(text: str, start: int, end: int) -> bool:
     if follows is None:
         return False
     word, leading = follows[1].lower(), re.search(r"(\w+)\s*$", before)
+    if re.match(r"(?:in|on|off|over|under|out|all|then)\s?[-‐‑]\s?\w", after[follows.start(1) :], re.IGNORECASE):
+        return True  # her in-house lawyer
     verb = "" if leading is None else leading[1].lower()
     if re.match(r"\s*[\"“]\s?[A-ZÀ-Þ0-9]", after) and verb in (
         "in",

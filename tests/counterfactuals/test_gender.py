@@ -67,6 +67,12 @@ def test_nouns_are_an_option():
     assert nouns.swap(nouns.swap(text)) == text
 
 
+def test_a_capital_within_a_sentence_is_a_name():
+    swap = GenderSwap()
+    assert swap.swap("He measured the bundle of His.") == "She measured the bundle of His."
+    assert swap.swap("He Said His Prayers.") == "She Said Her Prayers."
+
+
 def test_the_noun_list_is_an_involution_but_for_nouns_that_go_one_way():
     swap = GenderSwap(nouns=True)
     assert swap.swap("the hostess spoke") == "the host spoke"
@@ -82,7 +88,7 @@ READ = [
         "She holds a Bachelor of Science and an MR in Accounting.",
         "He holds a Bachelor of Science and an MR in Accounting.",
     ),
-    ("He was best man; a man-made lake.", "She was best man; a man-made lake."),
+    ("He met the best man; a man-made lake.", "She met the best man; a man-made lake."),
     ("Mr. Lee said he would. MS in Law, MR imaging.", "Ms. Lee said she would. MS in Law, MR imaging."),
     ("Mrs Jones met Miss World; I miss her.", "Mr Jones met Miss World; I miss him."),
     ("MR. JONES, SIR", "MS. JONES, SIR"),

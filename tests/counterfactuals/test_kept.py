@@ -3,8 +3,9 @@
 import pytest
 
 from evenhand.counterfactuals import GenderSwap
-from evenhand.counterfactuals.certainty import OF_ONE_GENDER, ONE_OF_SEVERAL, WHOSE_NAME
+from evenhand.counterfactuals.certainty import OF_ONE_GENDER, ONE_OF_SEVERAL, TWO_PEOPLE, WHOSE_NAME
 from evenhand.counterfactuals.kept import keeps_gender
+from evenhand.counterfactuals.nouns import UNSURE
 
 SWAP = GenderSwap(nouns=True, names=(["Paul", "Norman", "Earl"], ["Anna", "Edith"]))
 
@@ -48,6 +49,24 @@ def why(text):
         ("Paul Quill uses the pseudonym “Norman Ray” for his column.", WHOSE_NAME),
         ("Zorabel Quill, known professionally as Earl, sold his house.", WHOSE_NAME),
         ("Cardinal Paul Quill said that he was glad.", WHOSE_NAME),
+        ("Paul Quill is a judge and a former Lord Justice of Appeal. He sings.", OF_ONE_GENDER),
+        ("Paul Quill is a cook. He succeeded his uncle as the fourth Baron Farley.", OF_ONE_GENDER),
+        ("Anna Quill is a sprinter. She won the women's national title.", OF_ONE_GENDER),
+        ("Anna Quill is a sprinter. She holds the record for women.", OF_ONE_GENDER),
+        ("Anna binti Quill is a cook. She sings.", OF_ONE_GENDER),
+        ("Paul Quill ( 崔岱远 ) is a cook. He sings.", OF_ONE_GENDER),
+        ("He will be the best man at the wedding.", OF_ONE_GENDER),
+        ("Anna Quill is a cook. She was crowned Miss Ohio.", OF_ONE_GENDER),
+        ("The goddess raised her hand.", OF_ONE_GENDER),
+        ("Father Paul Quill was ordained in York. He sings.", OF_ONE_GENDER),
+        ("Anna Quill is the first woman to chair the board. She sings.", OF_ONE_GENDER),
+        ("Anna Quill is a cook. The boys called her Aunt Dot.", WHOSE_NAME),
+        ("Alhaji Paul Quill is a cook. He sings.", WHOSE_NAME),
+        ('Paul "Earl" Quill is a cook. Dr. Earl sells his house.', WHOSE_NAME),
+        ("The first was Zorro Quill himself, he said.", WHOSE_NAME),
+        ("In his account of it, the cook Irving Katz says so.", WHOSE_NAME),
+        ("A cook invites his wife and fiancée to his flat.", TWO_PEOPLE),
+        ("We praise God in His mercy, and he is good.", UNSURE),
     ],
 )
 def test_a_word_that_stays_says_the_gender(text, reason):
@@ -66,10 +85,15 @@ def test_a_word_that_stays_says_the_gender(text, reason):
         "Paul is a policeman in Prince Paul County. He sings.",
         "She had the voice of an old man.",
         "She coached the women's team.",
+        "Anna Quill is a cook. She trained them for the women's final.",
+        "Anna Quill is a cook. Her boss met Miss Ohio, and the best man.",
+        "Paul Quill is a cook. He met the fourth Baron Farley.",
+        "Anna Quill is a cook. She sang of the Baron.",
         "Anna Quill played for the men's team. She is a cook.",
     ],
 )
 def test_what_is_said_of_others(text):
+    """Who coaches women, met a baron or saw a best man may be anybody."""
     assert why(text) == set()
 
 

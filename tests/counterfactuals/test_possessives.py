@@ -33,6 +33,8 @@ from evenhand.counterfactuals.possessives import owned_follows
         ('He sang it on [his] " Blue Sky " album.', True),
         ("He died in [his] home, alone.", True),
         ("the [his]", False),
+        ("It was [his] in - house lawyer.", True),
+        ("It was [his] in name.", False),
         ("You will find [her] surfing, baking or asleep.", False),
         ("They left [her] standing there.", False),
         ("We saw [her] running the shop.", False),

@@ -54,7 +54,7 @@ def test_biographies_under_nouns_names_and_titles():
         wrong += errors
         sites += len(SITE.findall(marked))
     assert sites > 60
-    assert unsure <= 4
+    assert unsure <= 5
     assert wrong / sites < 0.03, f"{wrong} of {sites} sites"
 
 
