@@ -78,6 +78,12 @@ def plain_labels(y: Any) -> Any:
     return np.asarray(y, dtype=np.int64) if pd.api.types.is_integer_dtype(y.dtype) else y
 
 
+def attribute_values(given: Any) -> np.ndarray:
+    """The values of a sensitive attribute (n,); categories that are called by numbers stay categories."""
+    named = isinstance(getattr(given, "dtype", None), pd.CategoricalDtype)
+    return np.asarray(given, dtype=object if named else None)
+
+
 def check_labels(y: Any, numeric: bool) -> None:
     """One label for each row, and none missing; numbers may be several for each row."""
     labels: np.ndarray = np.asarray(y) if y is not None else np.empty(0)

@@ -94,7 +94,8 @@ class NeuralEstimator(BaseEstimator):  # type: ignore[misc]
         for name in ("multipliers_", "offset_"):  # of an earlier fit: they belong to other weights
             self.__dict__.pop(name, None)
         if before is None or not a_part or not hasattr(self, "fair_metric_"):
-            self.fair_metric_ = learn_metric(self.fair_metric, source.X, source.d, source.sensitive_features)
+            known = source.sensitive_features, source.sample_weight
+            self.fair_metric_ = learn_metric(self.fair_metric, source.X, source.d, *known)
             self.fair_metric_.to(self.device, torch.float32)
         self.bounds_ = source.box(self.bounds, self.fair_metric_)
         self.module_ = self._network(before, source.d, targets.outputs, seed).to(self.device, torch.float32)

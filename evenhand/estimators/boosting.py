@@ -8,7 +8,7 @@ version of itself that was found: the functional gradient of rho * (h(x) - h(x')
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -45,6 +45,20 @@ FAR = 0.5  # of the moves along the directions go anywhere among possible people
 STEEP_COLUMNS = 8  # so many slopes are taken at a search
 MANY = 5000  # rows, beyond which ramps get shorter: more data show sharper edges
 Metric = FairMetric | Callable[..., FairMetric] | None
+
+
+class Given(NamedTuple):
+    """What a fit is given of the rows whose weight is not zero."""
+
+    X: Any  # as it is, with its names
+    x: Array
+    target: Any
+    sample_weight: Array | None
+    sensitive: Any
+
+    @property
+    def weight(self) -> Array:
+        return np.ones(len(self.x)) if self.sample_weight is None else self.sample_weight
 
 
 class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
@@ -99,10 +113,11 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    def _fit(self, X: Any, x: Array, loss: Loss, y: Array, weight: Array, sensitive: Any) -> TreeEnsemble:
+    def _fit(self, given: Given, loss: Loss, y: Array, weight: Array) -> TreeEnsemble:
+        x = given.x
         if self.patience is not None and not 0 < self.validation_fraction < 1:
             raise ValueError("patience needs validation data; set validation_fraction, for example to 0.1")
-        seed = self._prepare(X, x, sensitive)
+        seed = self._prepare(given)
         boosting = Boosting(
             trees=self.trees,
             leaves=self.leaves,
@@ -139,9 +154,10 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         self.history_ = pd.DataFrame(history, dtype=np.float64)
         return ensemble
 
-    def _prepare(self, X: Any, x: Array, sensitive: Any) -> int:
+    def _prepare(self, given: Given) -> int:
         """Learns ``fair_metric_``, sets ``bounds_``; the seed of the fit."""
-        self.fair_metric_ = learn_metric(self.fair_metric, X, x.shape[1], sensitive).to(dtype=torch.float64)
+        x, known = given.x, (given.sensitive, given.sample_weight)
+        self.fair_metric_ = learn_metric(self.fair_metric, given.X, x.shape[1], *known).to(dtype=torch.float64)
         box = checked_bounds(self.bounds, tensor_of(x), names_of(self), lambda: possible_people(x))
         self.bounds_ = Box.of(box, x.shape[1])  # which says that bounds are needed
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -254,11 +270,8 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         ensemble: TreeEnsemble = self.ensemble_
         return ensemble(values)
 
-    def _rows(
-        self, X: Any, y: Any, sample_weight: Any, sensitive: Any, numeric: bool
-    ) -> tuple[Any, Array, Any, Array, Any]:
-        """With sound parameters: X as it is and as numbers, targets, weights and sensitive features of the rows whose
-        weight is not zero."""
+    def _rows(self, X: Any, y: Any, sample_weight: Any, sensitive: Any, numeric: bool) -> Given:
+        """With sound parameters."""
         check_parameters(self)
         X, y = checked_table(X, missing=True), plain_labels(y)
         check_labels(y, numeric)
@@ -271,12 +284,12 @@ class BoostingEstimator(BaseEstimator):  # type: ignore[misc]
         values, target = validate_data(
             self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric, ensure_min_samples=2
         )
-        given = checked_weight(sample_weight, len(values))
-        weight = np.ones(len(values)) if given is None else given
-        kept = weight > 0
+        weight = checked_weight(sample_weight, len(values))
+        kept = np.ones(len(values), bool) if weight is None else weight > 0
         X = X if hasattr(X, "columns") else values
         X = X if kept.all() else select_rows(X, kept)
-        return X, values[kept], target[kept], weight[kept], checked_sensitive(sensitive, kept)
+        sensitive = checked_sensitive(sensitive, kept)
+        return Given(X, values[kept], target[kept], None if weight is None else weight[kept], sensitive)
 
 
 class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[misc]
@@ -284,16 +297,16 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[mi
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X (numbers, NaN allowed; frame or array) and labels of any kind."""
-        X, x, labels, weight, sensitive = self._rows(X, y, sample_weight, sensitive_features, numeric=False)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        given = self._rows(X, y, sample_weight, sensitive_features, numeric=False)
+        check_classification_targets(given.target)
+        self.classes_, codes = np.unique(given.target, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("a classifier needs two classes or more; y holds one class only")
-        share = np.bincount(codes, weights=weight)
-        weight = weight / share[codes] * share.sum() / len(share)  # classes count equally
+        share = np.bincount(codes, weights=given.weight)
+        weight = given.weight / share[codes] * share.sum() / len(share)  # classes count equally
         k = len(self.classes_)
         target = codes[:, None].astype(float) if k == 2 else np.eye(k)[codes]
-        self.ensemble_ = self._fit(X, x, balanced_log_loss, target, weight, sensitive)
+        self.ensemble_ = self._fit(given, balanced_log_loss, target, weight)
         self.__dict__.pop("offset_", None)  # the calibration of an earlier fit
         return self
 
@@ -350,12 +363,12 @@ class SenSeIBoostingRegressor(RegressorMixin, BoostingEstimator):  # type: ignor
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None) -> Self:
         """Train on X (numbers, NaN allowed; frame or array) and numeric targets."""
-        X, x, target, weight, sensitive = self._rows(X, y, sample_weight, sensitive_features, numeric=True)
-        target = target.astype(np.float64)
+        given = self._rows(X, y, sample_weight, sensitive_features, numeric=True)
+        target, weight = given.target.astype(np.float64), given.weight
         mean = float(np.average(target, weights=weight))
         scale = float(np.sqrt(np.average((target - mean) ** 2, weights=weight))) or 1.0
         standard = ((target - mean) / scale)[:, None]
-        fitted = self._fit(X, x, squared_loss, standard, weight, sensitive)
+        fitted = self._fit(given, squared_loss, standard, weight)
         self.ensemble_ = fitted.scaled(scale, mean)
         return self
 

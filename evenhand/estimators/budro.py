@@ -20,7 +20,7 @@ from evenhand.ensembles.losses import Loss
 from evenhand.ensembles.read import read_ensemble
 from evenhand.ensembles.trees import TreeEnsemble
 from evenhand.estimators.base import parameters
-from evenhand.estimators.boosting import Array, BoostingClassifier, Metric, noise
+from evenhand.estimators.boosting import Array, BoostingClassifier, Given, Metric, noise
 from evenhand.search.geometry import exact_sigma
 
 AT_ONCE = 2048  # rows whose neighbours are looked for together
@@ -48,8 +48,8 @@ class BuDROClassifier(BoostingClassifier):
     support: int = 4000
     l2: float = 1.0
 
-    def _fit(self, X: Any, x: Array, loss: Loss, y: Array, weight: Array, sensitive: Any) -> TreeEnsemble:
-        seed = self._prepare(X, x, sensitive)
+    def _fit(self, given: Given, loss: Loss, y: Array, weight: Array) -> TreeEnsemble:
+        x, seed = given.x, self._prepare(given)
         lgb = lightgbm()
         near, cost = self._neighbours(x, seed)
         settings = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -17,7 +18,7 @@ from evenhand.domain import Box, FreeBox
 from evenhand.fair_metrics.classifier import from_classifier
 from evenhand.fair_metrics.columns import column_names
 from evenhand.fair_metrics.metric import FairMetric, free_share
-from evenhand.frames import numbers, plain_table
+from evenhand.frames import attribute_values, numbers, plain_table
 from evenhand.search.worst_cases import pair
 from evenhand.training.streams import Repeated
 
@@ -87,12 +88,15 @@ def checked_sensitive(sensitive_features: Any, kept: np.ndarray) -> Any:
     return given if kept.all() else select_rows(given, kept)
 
 
-def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = None) -> FairMetric:
+def learn_metric(
+    fair_metric: Any, X: Any, d: int, sensitive_features: Any = None, sample_weight: np.ndarray | None = None
+) -> FairMetric:
     """The metric to train with on d features: one that is given, or learned from X, or Euclidean.
 
     A learner is a function of X, or an object with ``fit`` and ``fair_metric_`` (see estimators/metrics.py). With
     sensitive features it is taught from them too: ``learner(X, sensitive_features)``; without a learner each of them
-    adds the direction by which a regression predicts it, and nothing else is free.
+    adds the direction by which a regression predicts it, and nothing else is free. A learner that takes
+    ``sample_weight`` is given that too.
     """
     taught = () if sensitive_features is None else (sensitive_features,)
     if isinstance(fair_metric, FairMetric):
@@ -102,7 +106,9 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
             )
         metric = fair_metric
     elif fair_metric is None:
-        metric = from_classifier(X, predict=named(*taught)) if taught else FairMetric.euclidean(d)
+        metric = FairMetric.euclidean(d)
+        if taught:
+            metric = from_classifier(X, predict=named(*taught), sample_weight=sample_weight)
     elif hasattr(fair_metric, "fit"):
         learner = clone(fair_metric)
         if isinstance(X, Repeated) and not hasattr(learner, "fit_stream"):
@@ -110,7 +116,8 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
                 f"{type(learner).__name__} learns from a table in memory, and a stream is none; give a FairMetric, a "
                 "ClassifierMetric, or a function of the chunks of X, see fair_metrics.from_classifier_stream"
             )
-        learned = learner.fit_stream(X) if isinstance(X, Repeated) else learner.fit(X, None, *taught)
+        weighted = _weights_for(learner.fit, sample_weight)
+        learned = learner.fit_stream(X) if isinstance(X, Repeated) else learner.fit(X, None, *taught, **weighted)
         metric = learned.fair_metric_
     elif not callable(fair_metric):
         raise TypeError(
@@ -118,7 +125,7 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
             "write ClassifierMetric(['sex'])"
         )
     else:
-        metric = fair_metric(X, *taught)
+        metric = fair_metric(X, *taught, **_weights_for(fair_metric, sample_weight))
     if not isinstance(metric, FairMetric):
         raise TypeError(
             f"fair_metric must be a FairMetric or a function of X that returns one; got {type(metric).__name__}"
@@ -131,6 +138,13 @@ def learn_metric(fair_metric: Any, X: Any, d: int, sensitive_features: Any = Non
     if metric is not fair_metric and not isinstance(X, Repeated):
         _tell_if_all_is_free(metric, X)
     return metric.copied()  # moving it to another device must not move the user's
+
+
+def _weights_for(learn: Callable[..., Any], sample_weight: np.ndarray | None) -> dict[str, np.ndarray]:
+    """The weights, if there are some, by name for what takes them."""
+    if sample_weight is None or "sample_weight" not in signature(learn).parameters:
+        return {}
+    return {"sample_weight": sample_weight}
 
 
 def _tell_if_all_is_free(metric: FairMetric, X: Any) -> None:
@@ -157,12 +171,12 @@ def _tell_if_all_is_free(metric: FairMetric, X: Any) -> None:
 def named(sensitive_features: Any) -> dict[str, np.ndarray]:
     """Sensitive features as name -> values: from a frame, a table, name -> values, or one or several columns."""
     if isinstance(sensitive_features, Mapping):
-        return {str(name): np.asarray(values) for name, values in sensitive_features.items()}
+        return {str(name): attribute_values(values) for name, values in sensitive_features.items()}
     given = plain_table(sensitive_features)
     names = column_names(given)
     if names is not None:
-        return {name: np.asarray(given[column]) for name, column in zip(names, given.columns)}
-    values = np.asarray(given)
+        return {name: attribute_values(given[column]) for name, column in zip(names, given.columns)}
+    values = attribute_values(given)
     if values.ndim == 1:
         return {str(getattr(given, "name", None) or "sensitive"): values}
     return {f"sensitive {j}": column for j, column in enumerate(values.T)}

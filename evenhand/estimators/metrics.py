@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.estimators.base import parameters
-from evenhand.estimators.inputs import named, tensor_of
+from evenhand.estimators.inputs import checked_sensitive, checked_weight, named, select_rows, tensor_of
 from evenhand.fair_metrics.classifier import from_classifier, from_classifier_stream
 from evenhand.fair_metrics.columns import Column, from_columns
 from evenhand.fair_metrics.metric import FairMetric
@@ -24,12 +24,17 @@ class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     front of any model. As ``fair_metric=`` of a classifier its parameters can be searched: ``fair_metric__l2``.
     """
 
-    def fit(self, X: Any, y: Any = None, sensitive_features: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Learn the metric from X, and from sensitive features that are no columns of X; y is not used."""
         X = checked_table(X)
         values = validate_data(self, X, dtype=np.float64)
         table = X if hasattr(X, "columns") else values  # with its names where it has them
-        self.fair_metric_ = self._learn(table, {} if sensitive_features is None else named(sensitive_features))
+        weight = checked_weight(sample_weight, len(values))
+        kept = np.ones(len(values), dtype=bool) if weight is None else weight > 0
+        if not kept.all():
+            table, sensitive_features = select_rows(table, kept), checked_sensitive(sensitive_features, kept)
+        taught = {} if sensitive_features is None else named(sensitive_features)
+        self.fair_metric_ = self._learn(table, taught, None if weight is None else weight[kept])
         return self
 
     def fit_stream(self, chunks: Iterable[Any]) -> Self:
@@ -49,7 +54,7 @@ class MetricLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         projected: np.ndarray = self.fair_metric_.matching(x).project(x).numpy()
         return projected
 
-    def _learn(self, X: Any, taught: dict[str, np.ndarray]) -> FairMetric:
+    def _learn(self, X: Any, taught: dict[str, np.ndarray], weight: np.ndarray | None) -> FairMetric:
         raise NotImplementedError
 
     def _learn_stream(self, chunks: Iterable[Any], first: Any) -> FairMetric:
@@ -69,13 +74,13 @@ class ColumnsMetric(MetricLearner):
 
     columns: Sequence[Column] = field(default=(), kw_only=False)
 
-    def _learn(self, X: Any, taught: dict[str, np.ndarray]) -> FairMetric:
+    def _learn(self, X: Any, taught: dict[str, np.ndarray], weight: np.ndarray | None) -> FairMetric:
         if taught:
             raise ValueError("ColumnsMetric learns from no sensitive_features; use ClassifierMetric")
         return from_columns(X, self.columns) if len(self.columns) else FairMetric.euclidean(X.shape[1])
 
     def _learn_stream(self, chunks: Iterable[Any], first: Any) -> FairMetric:
-        return self._learn(first, {})  # the columns are all that it takes
+        return self._learn(first, {}, None)  # the columns are all that it takes
 
 
 @parameters()
@@ -91,8 +96,8 @@ class ClassifierMetric(MetricLearner):
     classifier: Any = None
     regressor: Any = None
 
-    def _learn(self, X: Any, taught: dict[str, np.ndarray]) -> FairMetric:
-        inner = {"l2": self.l2, "classifier": self.classifier, "regressor": self.regressor}
+    def _learn(self, X: Any, taught: dict[str, np.ndarray], weight: np.ndarray | None) -> FairMetric:
+        inner = {"l2": self.l2, "classifier": self.classifier, "regressor": self.regressor, "sample_weight": weight}
         own = self.columns if self.attributes is None else self.attributes
         parts = [from_classifier(X, self.columns, own, **inner)] if len(self.columns) or len(own) else []
         parts += [from_classifier(X, predict=taught, **inner)] if taught else []

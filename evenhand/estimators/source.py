@@ -52,6 +52,7 @@ class Source(Protocol):
     """Everything a fit asks of its data."""
 
     sensitive_features: Any
+    sample_weight: np.ndarray | None  # (n,) as the user gave it
 
     @property
     def X(self) -> Any:
@@ -72,7 +73,8 @@ class Arrays:
     X: Any
     x: Tensor
     target: np.ndarray
-    weight: Tensor | None  # on the CPU: not every device has float64
+    sample_weight: np.ndarray | None
+    weight: Tensor | None  # with those of the classes, on the CPU: not every device has float64
     sensitive_features: Any
     names: list[str] | None
     kept: np.ndarray  # which of the rows given these are: those of positive weight
@@ -140,6 +142,7 @@ def from_arrays(
         X,
         tensor_of(values, device),
         target,
+        weight,
         None if weight is None else torch.as_tensor(weight),
         checked_sensitive(sensitive_features, kept),
         names_of(estimator),
@@ -240,6 +243,7 @@ class Streamed:
     convert: Callable[[Any], tuple[Tensor, Tensor | None]]  # targets as tensors, and weights
     names: list[str] | None = None  # of the columns, where the batches are frames
     sensitive_features: Any = None
+    sample_weight: np.ndarray | None = None  # batches come without
 
     @classmethod
     def of(cls, estimator: Any, batches: Stream) -> tuple[Streamed, Targets]:

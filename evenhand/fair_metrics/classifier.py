@@ -39,15 +39,17 @@ def from_classifier(
     classifier: Any = None,
     regressor: Any = None,
     l2: float | Sequence[float] | None = None,
+    sample_weight: Any = None,
 ) -> FairMetric:
     """The metric of the paper's Adult experiment: sensitive columns and what predicts them cost nothing.
 
     ``columns`` are free by themselves. Each attribute of ``predict`` adds the coefficients of a model that predicts it
-    from the other columns: logistic regression for a binary attribute, softmax regression for several categories,
-    ridge regression for a number, which whole numbers are if they have more than 20 values (give codes of categories as
-    strings). ``predict`` names columns of X, or maps a name to its values when it lives outside X; None predicts every
-    one of ``columns``. The inner models minimise the mean loss plus l2/2 |w|^2; ``classifier`` and ``regressor`` are
-    others (any scikit-learn estimator with ``coef_``). The fitted models are in ``metric.attribute_models``.
+    from the other columns: logistic regression for a binary attribute, softmax regression for several categories, ridge
+    regression for a number, which whole numbers are if they have more than 20 values (give codes of categories as
+    strings or as a categorical column). ``predict`` names columns of X, or maps a name to its values when it lives
+    outside X; None predicts every one of ``columns``. The inner models minimise the mean loss plus l2/2 |w|^2;
+    ``classifier`` and ``regressor`` are others (any scikit-learn estimator with ``coef_``). The fitted models are in
+    ``metric.attribute_models``. A row of ``sample_weight`` two counts as the row given twice.
 
     A large l2 finds all that goes along with the attribute, a small one what gives it away most surely. With several,
     ``l2=(0.1, 1e-5)``, the directions of both cost nothing. None takes 0.15 and also 1e-5 where that tells more about
@@ -57,25 +59,29 @@ def from_classifier(
     from sklearn.linear_model import Ridge  # at use: it takes as long to import as torch
 
     values = _finite_array(X)
+    weight = None if sample_weight is None else _positive(sample_weight, len(values))
     attributes = _attributes(X, values, columns if predict is None else predict)
     replaced = classifier is not None or regressor is not None
     strengths = _strengths(l2) if l2 is not None else [STRENGTHS[0]] if replaced else list(STRENGTHS)
     if len(strengths) > 1 and replaced:
         raise ValueError("several l2 are of the inner models that classifier= and regressor= replace; give one of both")
+    total = len(values) if weight is None else float(weight.sum())
     models = []
     for name, target, left_out in attributes:
-        for weight in (strength * len(values) for strength in strengths):
-            classify = classifier if classifier is not None else _regression(weight, target, values.shape)
-            regress = regressor if regressor is not None else Ridge(alpha=weight)
-            models.append(_fit(values, name, target, left_out, classify, regress))
+        for penalty in (strength * total for strength in strengths):
+            classify = classifier if classifier is not None else _regression(penalty, target, values.shape)
+            regress = regressor if regressor is not None else Ridge(alpha=penalty)
+            models.append(_fit(values, name, target, left_out, classify, regress, weight))
     if l2 is None and not replaced:
         targets = [target for _, target, _ in attributes]
         others = values * _others(X, columns)
-        return _unless_idle(X, columns, models, targets, values, lambda metric: free_share(metric, others))
+        return _unless_idle(
+            X, columns, models, targets, values, lambda metric: free_share(metric, others, weight), weight
+        )
     return _metric(X, columns, models)
 
 
-def _regression(weight: float, target: np.ndarray, shape: tuple[int, ...]) -> Any:
+def _regression(penalty: float, target: np.ndarray, shape: tuple[int, ...]) -> Any:
     """A logistic or softmax regression that is fitted to the end: where it hardly regularises, the usual tolerance
     stops degrees short of the direction, and where depends on the units."""
     from sklearn.linear_model import LogisticRegression
@@ -83,26 +89,42 @@ def _regression(weight: float, target: np.ndarray, shape: tuple[int, ...]) -> An
     groups = len(_distinct(target))
     unknowns = (shape[1] + 1) * (groups if groups > 2 else 1)
     if shape[0] * unknowns**2 <= LARGE:
-        return LogisticRegression(C=1 / weight, solver="newton-cholesky", tol=1e-8, max_iter=200)
-    return LogisticRegression(C=1 / weight, tol=1e-6, max_iter=20_000)
+        return LogisticRegression(C=1 / penalty, solver="newton-cholesky", tol=1e-8, max_iter=200)
+    return LogisticRegression(C=1 / penalty, tol=1e-6, max_iter=20_000)
 
 
-def _fit_to_the_end(model: Any, x: np.ndarray, target: np.ndarray) -> None:
-    """Fit it, whatever units the columns have: scikit-learn's Newton steps give up where they differ much."""
+def _fit_to_the_end(model: Any, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> None:
+    """Fit it, whatever units the columns have: scikit-learn's solvers give up, or warn, where they differ much."""
     from scipy.linalg import LinAlgWarning
+    from sklearn.linear_model import Ridge
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model.fit(x, target)
+        model.fit(x, target, **({} if weight is None else {"sample_weight": weight}))
     given_up = any(issubclass(one.category, LinAlgWarning) for one in said)
+    each = np.ones(len(x)) if weight is None else weight
     if given_up and getattr(model, "solver", None) == "newton-cholesky":
         rows = np.concatenate([x, np.ones((len(x), 1))], axis=1)
-        weights, _ = _newton(lambda: iter([(rows, target)]), model.classes_, x.shape[1], 1 / model.C / len(x), 200)
+        l2 = 1 / model.C / each.sum()
+        weights, _ = _newton(lambda: iter([(rows, target, each)]), model.classes_, x.shape[1], l2, 200)
         weights = weights[1:] - weights[:1] if len(model.classes_) == 2 else weights
         model.coef_, model.intercept_ = weights[:, :-1], weights[:, -1]
         return
+    if given_up and type(model) is Ridge:
+        model.coef_, model.intercept_ = _ridge(x, target, each, model.alpha)
+        return
     for one in said:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def _ridge(x: np.ndarray, target: np.ndarray, weight: np.ndarray, alpha: float) -> tuple[np.ndarray, float]:
+    """Slopes (d,) and intercept that minimise sum_i weight_i * error_i^2 + alpha |slopes|^2."""
+    middle, mean = np.average(x, axis=0, weights=weight), float(np.average(target, weights=weight))
+    z = x - middle
+    bend = (z * weight[:, None]).T @ z + alpha * np.eye(x.shape[1])
+    unit = bend.diagonal() ** -0.5  # whatever units the columns have
+    slopes = unit * np.linalg.solve(unit[:, None] * bend * unit, unit * (z.T @ (weight * (target - mean))))
+    return slopes, mean - float(middle @ slopes)
 
 
 def _unless_idle(
@@ -112,11 +134,12 @@ def _unless_idle(
     targets: Sequence[np.ndarray],
     values: np.ndarray,
     share: Callable[[FairMetric], float],
+    weight: np.ndarray | None = None,
 ) -> FairMetric:
     """The metric of the models of both STRENGTHS, in turn, but for those that add nothing or free too much."""
     kept = []
     for strong, hardly, target in zip(models[::2], models[1::2], targets, strict=True):
-        kept += [strong, hardly] if tells_more(strong, hardly, values, target) else [strong]
+        kept += [strong, hardly] if tells_more(strong, hardly, values, target, weight) else [strong]
     metric = _metric(X, columns, kept)
     return _metric(X, columns, models[::2]) if len(kept) > len(targets) and share(metric) > MUCH_FREE else metric
 
@@ -128,14 +151,20 @@ def _others(X: Any, columns: Sequence[Column]) -> np.ndarray:
     return others
 
 
-def tells_more(strong: AttributeModel, hardly: AttributeModel, values: np.ndarray, target: np.ndarray) -> bool:
+def tells_more(
+    strong: AttributeModel,
+    hardly: AttributeModel,
+    values: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None = None,
+) -> bool:
     """Whether the second of two models of an attribute knows something that the first does not; see ``adds``."""
     every = -(-len(values) // ENOUGH)
-    values, target = values[::every], np.asarray(target)[::every]
+    values, target, weight = values[::every], np.asarray(target)[::every], None if weight is None else weight[::every]
     numeric = not hasattr(strong.estimator, "classes_")
     if not numeric:
         target = _codes(target)
-    return adds(values @ strong.directions, values @ hardly.directions, target, len(strong.used), numeric)
+    return adds(values @ strong.directions, values @ hardly.directions, target, len(strong.used), numeric, weight)
 
 
 def _metric(X: Any, columns: Sequence[Column], models: list[AttributeModel]) -> FairMetric:
@@ -176,6 +205,15 @@ def _finite_array(X: Any) -> np.ndarray:
     return values
 
 
+def _positive(sample_weight: Any, n: int) -> np.ndarray:
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,) or not (np.isfinite(weight).all() and (weight > 0).all()):
+        raise ValueError(
+            f"sample_weight must be {n} positive numbers, one for each row; leave out rows that count for nothing"
+        )
+    return weight
+
+
 def _attributes(
     X: Any, values: np.ndarray, predict: Sequence[Column] | Mapping[str, Any]
 ) -> list[tuple[str, np.ndarray, list[int]]]:
@@ -195,7 +233,9 @@ def _attributes(
 
 
 def _target(name: str, given: Any, n: int) -> np.ndarray:
-    target = np.asarray(given)
+    from evenhand.frames import attribute_values
+
+    target = attribute_values(given)
     if target.shape != (n,):
         raise ValueError(f"sensitive attribute {name!r} must have one value per row, ({n},); got {target.shape}")
     if target.dtype.kind in "mM":
@@ -214,7 +254,13 @@ def _target(name: str, given: Any, n: int) -> np.ndarray:
 
 
 def _fit(
-    values: np.ndarray, name: str, target: np.ndarray, left_out: list[int], classifier: Any, regressor: Any
+    values: np.ndarray,
+    name: str,
+    target: np.ndarray,
+    left_out: list[int],
+    classifier: Any,
+    regressor: Any,
+    weight: np.ndarray | None,
 ) -> AttributeModel:
     from sklearn.base import clone
 
@@ -231,7 +277,7 @@ def _fit(
         target = target.astype(str)
     elif not whole and not numeric:
         target = _codes(target)  # two values that scikit-learn would not take for classes
-    _fit_to_the_end(inner, values[:, used], target)
+    _fit_to_the_end(inner, values[:, used], target, weight)
     coefficients = np.atleast_2d(inner.coef_)
     directions = np.zeros((values.shape[1], len(coefficients)))
     directions[used] = coefficients.T
@@ -339,13 +385,13 @@ def _fit_chunks(chunks: _Chunks, name: Column, l2: float, max_passes: int) -> At
     if not used:
         raise ValueError(f"no column is left to predict {name!r} from")
 
-    def pieces() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def pieces() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         for values in chunks:
             block = values[:, left_out]
             one_hot = np.where(block.any(axis=1), block.argmax(axis=1), -1) if len(left_out) > 1 else block[:, 0]
-            yield np.concatenate([values[:, used], np.ones((len(values), 1))], axis=1), one_hot
+            yield np.concatenate([values[:, used], np.ones((len(values), 1))], axis=1), one_hot, np.ones(len(values))
 
-    seen = np.unique(np.concatenate([np.unique(target) for _, target in pieces()]))
+    seen = np.unique(np.concatenate([np.unique(target) for _, target, _ in pieces()]))
     if len(seen) < 2:
         raise ValueError(f"sensitive attribute {name!r} has the single value that everybody shares: nothing to predict")
     if len(seen) > 50:
@@ -360,7 +406,8 @@ def _fit_chunks(chunks: _Chunks, name: Column, l2: float, max_passes: int) -> At
 
 
 def _newton(pieces: Any, classes: np.ndarray, d: int, l2: float, max_passes: int) -> tuple[np.ndarray, int]:
-    """Weights (C, d + 1) of a softmax regression. For two classes the first is held at zero: logistic regression."""
+    """Weights (C, d + 1) of a softmax regression. For two classes the first is held at zero: logistic regression.
+    pieces() gives rows, targets and as how many each row counts."""
     c, free = len(classes), len(classes) if len(classes) > 2 else 1
     penalty = np.tile(np.append(np.full(d, l2), 0.0), free)
     move: Any = np.zeros(free * (d + 1))
@@ -370,23 +417,23 @@ def _newton(pieces: Any, classes: np.ndarray, d: int, l2: float, max_passes: int
         passes += 1
         loss, slope, curvature, n = 0.0, np.zeros((free, d + 1)), np.zeros((free, d + 1, free, d + 1)), 0
         full = np.concatenate([np.zeros((c - free, d + 1)), w.reshape(free, d + 1)])
-        for x, target in pieces():
+        for x, target, each in pieces():
             logits = x @ full.T
             logits -= logits.max(axis=1, keepdims=True)
             p = np.exp(logits)
             total = p.sum(axis=1, keepdims=True)
             place = np.searchsorted(classes, target)
-            loss += float((np.log(total[:, 0]) - logits[np.arange(len(x)), place]).sum())
+            loss += float(each @ (np.log(total[:, 0]) - logits[np.arange(len(x)), place]))
             p = (p / total)[:, c - free :]
-            error = p - (place[:, None] == np.arange(c - free, c))
+            error = each[:, None] * (p - (place[:, None] == np.arange(c - free, c)))
             slope += error.T @ x
             for i in range(free):
                 for j in range(i, free):
-                    block = x.T @ ((p[:, i] * ((i == j) - p[:, j]))[:, None] * x)
+                    block = x.T @ ((each * p[:, i] * ((i == j) - p[:, j]))[:, None] * x)
                     curvature[i, :, j] += block
                     if i != j:
                         curvature[j, :, i] += block
-            n += len(x)
+            n += each.sum()
         loss = loss / n + 0.5 * float(penalty @ w**2)
         if loss > loss_kept + 1e-12 * abs(loss_kept):  # too far: half the way
             move = move / 2

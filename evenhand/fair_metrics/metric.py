@@ -193,9 +193,10 @@ def is_orthonormal(directions: Tensor) -> bool:
 MUCH_FREE = 1 / 3  # of the difference between people: above it little is left to tell them apart by
 
 
-def free_share(fair_metric: FairMetric, x: Array) -> float:
-    """How much of the difference between people the metric declares free: the share of the variance of x (n, d) along
-    its directions. At 1 everybody is like everybody, and the only fair model is a constant.
+def free_share(fair_metric: FairMetric, x: Array, weight: Array | None = None) -> float:
+    """How much of the difference between people the metric declares free: the share of the variance of x (n, d),
+    weighted by weight (n,), along its directions. At 1 everybody is like everybody, and the only fair model is a
+    constant.
 
     >>> free_share(FairMetric([[1.0], [0.0]]), torch.tensor([[1.0, 3.0], [-1.0, 1.0]]))
     0.5
@@ -203,7 +204,8 @@ def free_share(fair_metric: FairMetric, x: Array) -> float:
     shared = isinstance(x, np.ndarray) and not x.flags.writeable  # torch would warn of it
     rows = torch.as_tensor(np.array(x) if shared else x, dtype=torch.float64, device="cpu")
     fair_metric.check_width(rows)
-    away = rows - rows.mean(0)
+    each = torch.ones(len(rows), 1) if weight is None else torch.as_tensor(weight).reshape(-1, 1)
+    away = each.sqrt() * (rows - (each * rows).sum(0) / each.sum())
     total = float(away.square().sum())
     along = float((away @ fair_metric.directions.detach().to("cpu", torch.float64)).square().sum())
     return min(along / total, 1.0) if total > 0 else 0.0

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from evenhand import Box, FairMetric, SenSeIBoostingClassifier, SenSeIBoostingRegressor, audit, fair_metrics
 from evenhand.ensembles.line import usual_range
 from evenhand.estimators import BuDROClassifier, ClassifierMetric
-from evenhand.estimators.boosting import possible_people
+from evenhand.estimators.boosting import Given, possible_people
 
 pytest.importorskip("lightgbm", reason="boosted trees are fitted by LightGBM")
 pytest.importorskip("numba", reason="without numba these fits take minutes")
@@ -139,7 +139,7 @@ def test_numbers_that_are_nearly_free_and_far_tails():
 def test_how_far_a_move_goes_before_a_number_ends():
     model = small(bounds=Box([0.0, 0.0, 0.0], [10.0, 4.0, 1.0], binary=[2]))
     people = X.abs().clip(upper=4.0)
-    model._prepare(people, people.to_numpy(), None)
+    model._prepare(Given(people, people.to_numpy(), None, None, None))
     x = np.array([[1.0, 1.0, 0.0], [9.0, 4.0, 0.0], [5.0, 2.0, 1.0]])
     move = np.array([[3.0, 1.0, 9.0], [-1.0, 2.0, 1.0], [0.0, 0.0, 1.0]])  # 3 and 3 times; none up; no number moves
     assert model._room(x, move)[:, 0] == pytest.approx([3.0, 0.0, 1.0])

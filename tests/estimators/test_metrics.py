@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from evenhand.estimators import ClassifierMetric, ColumnsMetric, SenSeIClassifier
+from evenhand.estimators import BuDROClassifier, ClassifierMetric, ColumnsMetric, SenSeIClassifier
 from evenhand.fair_metrics import FairMetric, from_classifier, from_classifier_stream, from_columns
 
 RNG = np.random.default_rng(0)
@@ -102,6 +102,48 @@ def test_rows_of_weight_zero_teach_nothing():
     weighted = SenSeIClassifier(**SMALL).fit(OUTSIDE, Y, weight, sensitive_features=SEX)
     without = SenSeIClassifier(**SMALL).fit(OUTSIDE[kept], Y[kept], sensitive_features=SEX[kept])
     np.testing.assert_array_equal(weighted.fair_metric_.directions, without.fair_metric_.directions)
+
+
+@pytest.mark.parametrize(
+    "learner", [None, ClassifierMetric(), lambda X, S, sample_weight=None: learned(X, S, sample_weight)]
+)
+@pytest.mark.parametrize("method", [SenSeIClassifier, BuDROClassifier])
+def test_a_row_of_weight_two_teaches_the_metric_twice(learner, method):
+    weight = np.where(OUTSIDE["skill"] > 0, 3, 1)
+    twice = np.repeat(np.arange(300), weight)
+    small = SMALL if method is SenSeIClassifier else {"trees": 1}
+    if method is BuDROClassifier:
+        pytest.importorskip("lightgbm", reason="boosted trees are fitted by LightGBM")
+    weighted = method(learner, **small).fit(OUTSIDE, Y, weight, sensitive_features=SEX).fair_metric_
+    given = method(learner, **small).fit(OUTSIDE.iloc[twice], Y[twice], sensitive_features=SEX[twice]).fair_metric_
+    plain = method(learner, **small).fit(OUTSIDE, Y, sensitive_features=SEX).fair_metric_
+    np.testing.assert_allclose(weighted.directions, given.directions, atol=1e-6)
+    assert not np.allclose(weighted.directions, plain.directions, atol=1e-3)
+
+
+def learned(X, S, weight):
+    return from_classifier(X, predict={"sex": S}, sample_weight=weight)
+
+
+def test_weights_of_classes_teach_the_metric_nothing():
+    model = SenSeIClassifier(class_weight={0: 1, 1: 9}, **SMALL).fit(OUTSIDE, Y, sensitive_features=SEX)
+    plain = SenSeIClassifier(**SMALL).fit(OUTSIDE, Y, sensitive_features=SEX)
+    np.testing.assert_array_equal(model.fair_metric_.directions, plain.fair_metric_.directions)
+
+
+def test_weights_of_the_metric_itself():
+    weight = np.where(OUTSIDE["skill"] > 0, 3, 0)
+    learner = ClassifierMetric().fit(OUTSIDE, sensitive_features=SEX, sample_weight=weight)
+    twice = np.repeat(np.arange(300), weight)
+    given = ClassifierMetric().fit(OUTSIDE.iloc[twice], sensitive_features=SEX[twice])
+    np.testing.assert_allclose(learner.fair_metric_.directions, given.fair_metric_.directions, atol=1e-6)
+
+
+@pytest.mark.parametrize("regions", [pd.Series(np.arange(300) % 25), pd.DataFrame({"region": np.arange(300) % 25})])
+def test_categories_that_are_called_by_numbers_are_no_quantity(regions):
+    for given, kind in ((regions, "Ridge"), (regions.astype("category"), "LogisticRegression")):
+        model = ClassifierMetric().fit(OUTSIDE, sensitive_features=given).fair_metric_.attribute_models[0]
+        assert type(model.estimator).__name__ == kind
 
 
 BATCHES = [(X[i : i + 100], Y[i : i + 100]) for i in range(0, 300, 100)]

@@ -261,6 +261,20 @@ def test_units_that_differ_much_are_no_matter(units, groups):
         np.testing.assert_allclose(slope / np.array(units)[:, None], 0, atol=1e-6)
 
 
+@pytest.mark.parametrize("units", [(1.0, 1e8, 1.0), (1e-8, 1.0, 1e6)])
+def test_units_that_differ_much_are_no_matter_to_a_number(units):
+    """Warned of by scikit-learn, which would be an error here."""
+    rng = np.random.default_rng(0)
+    age = 20 + 50 * rng.random(600)
+    X = (rng.normal(size=(600, 3)) + age[:, None] * [0.1, 0.0, 0.05]) * units
+    weight = rng.integers(1, 3, 600).astype(float)
+    (found,) = from_classifier(X, predict={"age": age}, l2=0.1, sample_weight=weight).attribute_models
+    error = found.estimator.predict(X) - age
+    slope = X.T @ (weight * error) + 0.1 * weight.sum() * found.directions[:, 0]
+    np.testing.assert_allclose(slope / np.array(units) / weight.sum(), 0, atol=1e-6)
+    assert weight @ error / weight.sum() == pytest.approx(0, abs=1e-9)
+
+
 def test_a_model_of_ones_own_is_fitted_once():
     X, _ = frame()
     metric = from_classifier(X, ["sex"], ["sex"], classifier=LogisticRegression())
@@ -319,9 +333,39 @@ def test_chunks_with_holes_are_refused():
         (np.arange(300) % 2 + 0.5, LogisticRegression),  # two values are two groups, however they are coded
         (np.arange(300) % 21, Ridge),  # ages, say; codes of categories are better given as strings
         ((np.arange(300) % 21).astype(str), LogisticRegression),
+        (pd.Series(np.arange(300) % 21).astype("category"), LogisticRegression),
     ],
 )
 def test_numbers_of_many_values_or_between_whole_ones_are_quantities(values, kind):
     X, _ = frame()
     found = from_classifier(X[["a", "b"]], (), {"it": values}).attribute_models[0]
     assert isinstance(found.estimator, kind)
+
+
+@pytest.mark.parametrize("attribute", ["sex", "race", "c"])
+@pytest.mark.parametrize("scale", [1.0, 1e6])  # of one column; the second makes scikit-learn's Newton steps give up
+def test_a_row_of_weight_two_teaches_what_the_row_given_twice_teaches(attribute, scale):
+    X, _ = frame()
+    X["a"] *= scale
+    weight = np.random.default_rng(1).integers(1, 4, len(X))
+    twice = X.loc[np.repeat(X.index, weight)]
+    for l2 in (None, 0.1):
+        weighted = from_classifier(X, [attribute], l2=l2, sample_weight=weight)
+        given = from_classifier(twice, [attribute], l2=l2)
+        np.testing.assert_allclose(weighted.project(torch.eye(7)), given.project(torch.eye(7)), atol=1e-6)
+        plain = from_classifier(X, [attribute], l2=l2)
+        assert not np.allclose(weighted.project(torch.eye(7)), plain.project(torch.eye(7)), atol=1e-3 / scale)
+
+
+def test_the_size_of_the_weights_is_no_matter():
+    X, _ = frame()
+    weight = np.random.default_rng(1).random(len(X)) + 0.1
+    parts = (weight / weight.sum(), weight / weight.mean())
+    small, usual = (from_classifier(X, ["sex"], sample_weight=part) for part in parts)
+    np.testing.assert_allclose(small.project(torch.eye(7)), usual.project(torch.eye(7)), atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [np.zeros(300), np.ones(299), np.full(300, np.nan)])
+def test_weights_that_count_nobody_are_refused(weight):
+    with pytest.raises(ValueError, match="sample_weight must be 300 positive numbers"):
+        from_classifier(frame()[0], ["sex"], sample_weight=weight)

@@ -51,10 +51,10 @@ def test_what_is_left_of_the_uncertainty():
     """Nothing where the score is the group, all where it is noise; of a number one minus R squared."""
     rng = np.random.default_rng(0)
     group, noise = rng.integers(0, 3, 3000), rng.normal(size=(3000, 1))
-    assert _unexplained(np.eye(3)[group], group, False) < 0.01
-    assert _unexplained(noise, group, False) == pytest.approx(1, abs=0.005)
+    assert _unexplained(np.eye(3)[group], group, False, np.ones(3000)) < 0.01
+    assert _unexplained(noise, group, False, np.ones(3000)) == pytest.approx(1, abs=0.005)
     r = np.corrcoef(noise[:, 0], noise[:, 0] + group)[0, 1]
-    assert _unexplained(noise, noise[:, 0] + group, True) == pytest.approx(1 - r**2)
+    assert _unexplained(noise, noise[:, 0] + group, True, np.ones(3000)) == pytest.approx(1 - r**2)
 
 
 def test_one_group_only_tells_nothing():
