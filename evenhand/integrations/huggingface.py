@@ -60,7 +60,8 @@ class FairTrainer(Trainer):  # type: ignore[misc]
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         """lam goes with it, whoever asked for a checkpoint, and when: a callback at the end of a step is too early for
         that of the best model."""
-        self.state.stateful_callbacks[_KEPT] = {"args": {}, "attributes": kept(self.fair)}
+        callbacks: Any = self.state.stateful_callbacks
+        callbacks[_KEPT] = {"args": {}, "attributes": kept(self.fair)}
         super()._save_checkpoint(*args, **kwargs)
 
     def _share(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any) -> float:

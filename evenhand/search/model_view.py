@@ -236,29 +236,40 @@ class ModelView:
         """Each person's output must be a matter of the person: the same in a second call, in which half of the others
         are replaced. Asked of each model until the others' outputs were seen to change: one person, or a last layer
         that is still zero, teaches nothing about that."""
-        n, half = len(self.given), (len(self.given) + 1) // 2
+        n = len(self.given)
         if n == 0 or _known(self.mark, self.way, n > 1):
             return
         given = constant(self.given)
-        replaced = torch.cat([given[:half], given[:1].expand(n - half, *given.shape[1:])])
+        stay, others = (rows.to(given.device) for rows in _halves(n))
+        replaced = given.index_copy(0, others, given[min(1, n - 1)].expand(len(others), *given.shape[1:]))
         with torch.no_grad(), self.autocast.on():
             h, again = self._outputs(self.call(given.clone())), self._outputs(self.call(replaced))
         exact = self.autocast.dtype is None and self.given.dtype == self.x.dtype and given.device.type == "cpu"
         near = 1e-3 if exact else 0.05  # TF32 and half precision have fewer digits
         scale = float(h.abs().nan_to_num(0.0, 0.0).amax()) if h.numel() else 0.0
-        if not torch.allclose(h[:half], again[:half], rtol=near, atol=near * scale, equal_nan=True):
+        own, still_own = h.index_select(0, stay), again.index_select(0, stay)
+        if not torch.allclose(own, still_own, rtol=near, atol=near * scale, equal_nan=True):
             raise ValueError(
                 "the model's output for a person changes from call to call, or with the others in the batch, even in "
                 "eval mode, and would count as unfairness: look for dropout or noise that ignores the mode (F.dropout "
-                "without training=self.training), for BatchNorm without running statistics, and for fake quantisation "
-                "behind a function, which still observes ranges (model.apply(torch.ao.quantization.disable_observer))"
+                "without training=self.training), for BatchNorm without running statistics, for fake quantisation "
+                "behind a function, which still observes ranges (model.apply(torch.ao.quantization.disable_observer)), "
+                "and for sequences that stand one beside the other, (T, n, K) in the place of (n, T, K)"
             )
         if self.tapped is not None:
             with self.autocast.on(), eval_mode(self.hidden):
                 self.tapped.check_reach(self._outputs)
         _remember(self.mark, self.way, False)
-        if bool(torch.isfinite(h).all() & (h[half:] != again[half:]).any()):
+        if bool(torch.isfinite(h).all() & (h != again).index_select(0, others).any()):
             _remember(self.mark, self.way, True)
+
+
+def _halves(n: int) -> tuple[Tensor, Tensor]:
+    """Who stays, about half of n people, and the others, before and behind them at all distances: who makes a
+    difference to somebody else may be the one before, as in a sequence that is taken for people, or another view of
+    the same."""
+    stays = torch.tensor([n == 1 or i.bit_count() % 2 == 1 for i in range(n)])
+    return stays.nonzero()[:, 0], (~stays).nonzero()[:, 0]
 
 
 def _refuse_transforms() -> None:

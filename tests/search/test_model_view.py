@@ -459,6 +459,39 @@ def test_a_model_that_compares_people_is_refused(way, n):
             ModelView(model, given(x), **options)
 
 
+class TimeFirst(nn.Module):
+    """Sequences (T, n, K): what is taken for people are moments, each of which changes those after it, or before it."""
+
+    def __init__(self, backwards):
+        super().__init__()
+        self.first, self.backwards = nn.GRU(3, 3), backwards
+
+    def forward(self, x):
+        return self.first(x.flip(0))[0].flip(0) if self.backwards else self.first(x)[0]
+
+
+class Pairs(nn.Module):
+    """Two views of each person, far apart or side by side, which are compared."""
+
+    def __init__(self, apart):
+        super().__init__()
+        self.first, self.apart = nn.Linear(3, 3), apart
+
+    def forward(self, x):
+        h = self.first(x)
+        two = h.view(2, -1, 3) if self.apart else h.view(-1, 2, 3).movedim(1, 0)
+        two = two - two.mean(0)
+        return (two if self.apart else two.movedim(0, 1)).reshape(-1, 3)
+
+
+@pytest.mark.parametrize("n", [4, 6, 10, 64])
+@pytest.mark.parametrize("model", [TimeFirst(False), TimeFirst(True), Pairs(False), Pairs(True)])
+def test_whoever_makes_a_difference_to_somebody_else_is_found(model, n):
+    x = torch.rand(n, 5, 3) if isinstance(model, TimeFirst) else torch.rand(n, 3)
+    with pytest.raises(ValueError, match="or with the others in the batch"):
+        ModelView(model, x)
+
+
 @pytest.mark.parametrize("first", ["equal people", "a last layer of zeros", "another way", "no number"])
 def test_only_what_was_seen_is_remembered(first):
     """Batches that show nothing about the model, and then one that does."""
@@ -473,7 +506,7 @@ def test_only_what_was_seen_is_remembered(first):
     elif first == "another way":
         ModelView(model, x, at="second")  # behind the norm
     else:
-        ModelView(model, torch.where(torch.arange(20)[:, None] == 3, torch.nan, x))
+        ModelView(model, torch.where(torch.arange(20)[:, None] == 4, torch.nan, x))  # who stays
     with pytest.raises(ValueError, match="or with the others in the batch"):
         ModelView(model, x)
 
