@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand.counterfactuals.columns import swap_column
 from evenhand.counterfactuals.texts import as_texts
 from evenhand.counterfactuals.tokens import TokenSwap
+from evenhand.dual.order import row_keys
 from evenhand.error_rates import auc, threshold_at
 from evenhand.estimators import CLPClassifier, ERMClassifier, SenSeIClassifier, SenSRClassifier
 from evenhand.estimators.inputs import named
@@ -146,7 +147,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         attributes = {} if sensitive_features is None else named(sensitive_features)
         self._check(texts, labels, attributes)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        fit, held = split(codes, self.validation_fraction, self.random_state, texts)
+        rows = texts if self.text is None else row_keys(given)  # an empty text beside other columns is no copy
+        fit, held = split(codes, self.validation_fraction, self.random_state, rows)
         alike = self.swaps if self._reads_alike() else None
         self.features_ = TextFeatures(self.encoder, alike)
         if self.text is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.copies import firsts
 from evenhand.error_rates import auc
 
 __all__ = ["best_fpr", "between", "choose", "one_against_rest", "passes", "split", "weights"]
@@ -19,14 +20,13 @@ NEAR = 1.1  # times the lowest CTF score that count as the same
 COMPARED = 10  # texts with versions from which on the plain model may be taken for the most consistent one
 
 
-def split(codes: Codes, share: float, seed: int, texts: list[str] | None = None) -> tuple[Codes, Codes]:
+def split(codes: Codes, share: float, seed: int, rows: Iterable[Hashable] | None = None) -> tuple[Codes, Codes]:
     """Row numbers to train on and to validate on; of every class the same share, at least one text each.
 
-    A text that is there several times is on one side only, as long as its class has another.
+    rows: what each row says. What is there several times is on one side only, as long as its class has another.
     """
     rng = np.random.default_rng(seed)
-    first: dict[str, int] = {}
-    of = np.arange(len(codes)) if texts is None else np.array([first.setdefault(t, i) for i, t in enumerate(texts)])
+    of = np.arange(len(codes)) if rows is None else firsts(rows)
     validates = np.zeros(len(codes), dtype=bool)
     alone: list[Codes] = []  # classes of one text only, many times
     for k in np.unique(codes):
@@ -36,8 +36,8 @@ def split(codes: Codes, share: float, seed: int, texts: list[str] | None = None)
         own = mine[of[mine] == mine]
         if len(own) < 2:
             own, alone = mine, [*alone, mine]
-        rows = rng.permutation(own)
-        validates[rows[: min(max(1, round(share * len(rows))), len(rows) - 1)]] = True
+        drawn = rng.permutation(own)
+        validates[drawn[: min(max(1, round(share * len(own))), len(own) - 1)]] = True
     apart = validates.copy()
     validates = validates[of]
     for mine in alone:

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand.copies import firsts
 from evenhand.counterfactuals import GenderSwap, TokenSwap, identity_categories, identity_tokens, names_in
 from evenhand.counterfactuals.columns import swap_column
 from evenhand.counterfactuals.identities import tokens_of
+from evenhand.dual.order import row_keys
 from evenhand.tables.errors import find_column
 from evenhand.tables.kinds import USED, Column, categories_of, infer
 from evenhand.tables.leaks import copies, leaks, twins
@@ -191,8 +193,9 @@ def text_task(
     there = np.flatnonzero(usable.to_numpy())
     rows = frame.iloc[there]
     texts = [str(value) if ok else "" for value, ok in zip(rows[text], said.iloc[there])]
-    y, labels = _labels(rows, target, labels, positive)
-    held = _held_out(texts, y, seed, share)
+    of = _first_of(rows, texts, text, schema)
+    y, labels = _labels(rows, target, labels, positive, of)
+    held = _held_out(of, y, seed, share)
     mine, theirs = np.flatnonzero(~held), np.flatnonzero(held)
     task = TextTask(
         [texts[i] for i in mine],
@@ -214,7 +217,11 @@ def text_task(
 
 
 def _labels(
-    rows: pd.DataFrame, target: str | None, known: Sequence[str] | None, positive: str | None
+    rows: pd.DataFrame,
+    target: str | None,
+    known: Sequence[str] | None,
+    positive: str | None,
+    of: NDArray[np.intp],
 ) -> tuple[NDArray[np.intp], Sequence[str]]:
     if target is None:
         return np.zeros(len(rows), dtype=np.intp), list(known or [])
@@ -226,12 +233,13 @@ def _labels(
                 f"{target!r} must hold classes, between 2 and 200 of them; it holds {len(found)}: name another target, "
                 "or add rows of another class"
             )
-        few = [str(label) for label, count in zip(found, np.bincount(y)) if count < FEWEST]
+        own = np.bincount(y[of == np.arange(len(of))], minlength=len(found))
+        few = [str(label) for label, count in zip(found, own) if count < FEWEST]
         if few:
-            shown = _named(few)
             raise TableError(
-                f"{target!r} has classes with fewer than {FEWEST} texts, too few to train and judge by: {shown}; "
-                "leave these rows out or join the classes"
+                f"{target!r} has classes with fewer than {FEWEST} texts, too few to train and judge by: {_named(few)}; "
+                "leave these rows out or join the classes (what is there several times counts once, for the class it "
+                "has first)"
             )
         order = _flagged_last([str(label) for label in found], positive, target)
         return np.argsort(order)[y], [str(found[k]) for k in order]
@@ -351,10 +359,16 @@ def _with_columns(
     )
 
 
-def _held_out(texts: list[str], y: NDArray[np.intp], seed: int, share: float) -> NDArray[np.bool_]:
-    """Which texts judge: a share of every class, and a text that is there twice is never on both sides."""
-    first: dict[str, int] = {}
-    of = np.array([first.setdefault(text, row) for row, text in enumerate(texts)], dtype=np.intp)
+def _first_of(rows: pd.DataFrame, texts: list[str], text: str, schema: Schema | None) -> NDArray[np.intp]:
+    """For each row the first that says the same: the same text, or where there are other columns the same in all of
+    them, because many rows without a text are no copies of each other."""
+    if schema is None:
+        return firsts(texts)
+    return firsts(row_keys(rows[[c.name for c in schema.used if c.name in rows]].assign(**{text: texts})))
+
+
+def _held_out(of: NDArray[np.intp], y: NDArray[np.intp], seed: int, share: float) -> NDArray[np.bool_]:
+    """Which rows judge: a share of every class, and what is there twice is never on both sides."""
     rng = np.random.default_rng(seed)
     held = np.zeros(len(y), dtype=bool)
     for k in np.unique(y):

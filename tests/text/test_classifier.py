@@ -286,6 +286,26 @@ def test_a_text_that_is_there_twice_is_not_validated_on():
     assert len(held) == 4
 
 
+def test_rows_of_a_table_with_one_text_are_validated_on_by_their_other_columns(monkeypatch):
+    """Four rows in five have no text: as one row they would all train or all validate."""
+    seen = []
+
+    def split(codes, share, seed, rows):
+        seen.append(_split(codes, share, seed, rows))
+        return seen[-1]
+
+    from evenhand.text.validation import split as _split
+
+    monkeypatch.setattr("evenhand.text.classifier.split", split)
+    table = pd.DataFrame({"t": [f"number {i}" if i % 5 == 0 else None for i in range(100)], "age": np.arange(100.0)})
+    table = pd.concat([table, table], ignore_index=True)
+    model = TextClassifier(embed, None, "plain", text="t", hidden=(3,), steps=2)
+    model.fit(table, (table["age"] > 50).astype(int))
+    (fit, held) = seen[0]
+    assert len(held) == 40
+    assert not set(table["age"].iloc[fit]) & set(table["age"].iloc[held])
+
+
 def test_the_threshold_lies_between_texts_not_on_one():
     from evenhand.text.validation import between as _between
 

@@ -190,6 +190,30 @@ def test_a_text_that_is_there_twice_is_on_one_side_and_rows_are_those_of_the_tab
     assert len(task.texts) + len(task.held_out) == 119
 
 
+def test_rows_without_a_text_are_no_copies_of_each_other_where_there_are_other_columns():
+    """All on one side, they were judged by nobody, or left few rows to train on."""
+    rng = np.random.default_rng(0)
+    texts = [None if i % 2 else f"He is nurse number {i}" for i in range(200)]
+    frame = pd.DataFrame({"t": texts, "age": rng.normal(size=200), "y": rng.integers(2, size=200)})
+    frame = pd.concat([frame, frame.iloc[:40]], ignore_index=True)  # these are
+    task = text_task(frame, "t", "y", beside=Beside())
+    empty = [float((part["t"] == "").mean()) for part in (task.table, task.table_held_out)]
+    assert empty == pytest.approx([0.5, 0.5], abs=0.15)
+    assert 50 <= len(task.table_held_out) <= 90
+    assert not set(task.table["age"]) & set(task.table_held_out["age"])
+
+
+@pytest.mark.parametrize(
+    "pasted", [["Buy pills now"] * 6, ["Buy pills now", "Buy pills now", "Buy other pills"], ["a man number 3"] * 9]
+)
+def test_a_class_needs_three_texts_of_its_own_not_one_pasted_three_times(pasted):
+    """Nobody would judge the class, or nobody learn it."""
+    texts = [f"a man number {i}" for i in range(40)]
+    frame = pd.DataFrame({"t": texts + pasted, "y": ["a", "b"] * 20 + ["c"] * len(pasted)})
+    with pytest.raises(TableError, match=r"fewer than 3 texts, .*: 'c'; leave .* several times counts once"):
+        text_task(frame, "t", "y")
+
+
 def test_the_worst_version_is_named_by_its_row_of_the_table(run):
     _, found, _ = run
     for line in found.worst.head(5).itertuples():
