@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
@@ -55,7 +55,7 @@ class ModelStep:
         known = self.models.get(model, own)
         same = own <= known or own >= known  # some may be frozen or freed meanwhile
         same = same and (self.left is None or self.left == float(lam))  # not set by hand meanwhile, or loaded
-        if not (former and same and all(now[id(t)].state == self.seen[id(t)].state for t in former)):
+        if not (former and same and all(self.seen[id(t)].is_still(now[id(t)]) for t in former)):
             self.lam, self.total, self.count = lam.detach().clone(), torch.zeros_like(lam), 0
             self.models.clear()
             now = {i: now[i] for i in tensors}
@@ -67,9 +67,15 @@ class ModelStep:
         self.total, self.count = self.total + value * n, self.count + n
         return value if first else self.total / self.count
 
-    def leave(self, lam: Tensor) -> None:
-        """lam as the batches so far have moved it: where somebody else changes it, the next batch begins a new step."""
+    def leave(self, lam: Tensor, restless: Collection[int] = ()) -> None:
+        """lam as the batches so far have moved it: where somebody else changes it, the next batch begins a new step.
+
+        restless: the ids of parameters that the model itself has changed when it ran.
+        """
         self.left = float(lam)
+        for i in restless:
+            if i in self.seen:
+                self.seen[i] = self.seen[i]._replace(restless=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy begins with a step of its own: its models are others."""
@@ -81,6 +87,10 @@ class _Seen(NamedTuple):
 
     tensor: ref[Tensor]
     state: tuple[int, int, float]
+    restless: bool = False  # changed by the model, as an embedding's with max_norm: only a step of an optimizer tells
+
+    def is_still(self, now: _Seen) -> bool:
+        return self.state[1] == now.state[1] if self.restless else self.state == now.state
 
 
 def _states(tensors: dict[int, Tensor], taken: Counter[int]) -> dict[int, _Seen]:

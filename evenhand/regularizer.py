@@ -141,7 +141,7 @@ class PricedSearch(nn.Module):
         if self.training and self.eps > 0 and share.total:
             mean_d_x = self._step.mean(ranks.mean_of_all(found.d_x.detach()).to(self.lam), share.total)
             self.lam.copy_(self.lam_rule(self._step.lam, mean_d_x, self.eps))
-            self._step.leave(self.lam)
+            self._step.leave(self.lam, view.restless())
         return found
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:

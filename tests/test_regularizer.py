@@ -353,6 +353,54 @@ def test_lam_steps_once_per_optimizer_step_however_many_batches_it_has(optimizer
     torch.testing.assert_close(lams[1], lams[3], rtol=1e-5, atol=1e-6)
 
 
+def shift(model, gain, x, fair_metric, lam, bounds=None, generator=None, rows=None):
+    """A fixed move."""
+    x_worst = x + 0.3
+    with torch.no_grad():
+        return WorstCases(x_worst, fair_metric(x, x_worst), gain(model(x_worst)))
+
+
+class Clamped(nn.Module):
+    """Keeps its weights small whenever it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.head = nn.Linear(3, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.rows.weight.clamp_(-0.3, 0.3)
+        return self.head(self.rows(x).tanh())
+
+
+class Normed(nn.Module):
+    """Rows of an embedding that are scaled whenever they are looked up."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.head = nn.Embedding(9, 4, max_norm=0.5), nn.Linear(4, 2)
+
+    def forward(self, tokens):
+        return self.head(self.rows(tokens))
+
+
+@pytest.mark.parametrize(("kind", "options"), [(Clamped, {}), (Normed, {"at": "rows"})])
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+def test_weights_that_the_model_changes_when_it_runs_are_no_step(kind, options, optimizer):
+    torch.manual_seed(0)
+    model, free = kind(), [[1.0], *[[0.0]] * (2 if kind is Clamped else 3)]
+    fair = FairRegularizer(FairMetric(free), eps=0.1, search=shift, lam_rule=gradient_rule(0.01), **options)
+    own = optimizer(model.parameters(), lr=0.01)
+    for _ in range(5):
+        own.zero_grad()
+        for _ in range(4):
+            x = torch.randint(9, (6,)) if kind is Normed else torch.rand(6, 3)
+            (model(x).square().mean() + fair(model, x)).backward()
+        own.step()
+    d_x = 0.3**2 * (len(free) - 1)
+    assert fair.lam.item() == pytest.approx(1 - 5 * 0.01 * (0.1 - d_x))
+
+
 HEADS = {
     "trained with it": lambda encoder, head: [*encoder.parameters(), *head.parameters()],
     "not in the optimizer": lambda encoder, head: encoder.parameters(),

@@ -74,6 +74,7 @@ class ModelView:
         self.tapped: _Tapped | None
         self.output, self.modules, self.weights = output, modules_in(model), weights_in(model)
         self.known_as = self.modules[0] if self.modules else _code_of(model)  # which tells it from other models
+        self.versions = {id(weight): weight._version for weight in self.weights}
         self.way, self.inputs = _way(x, vary, at, output), _tensors(x)
         self.mark = _mark(model, self.modules)
         self.hidden = self._look(model, x, vary, at)
@@ -105,6 +106,11 @@ class ModelView:
     def parameters(self) -> list[Tensor]:
         """What is trained of the model, as far as it can be seen."""
         return self.weights
+
+    def restless(self) -> list[int]:
+        """The ids of those that the model has changed since it is looked at."""
+        versions = self.versions
+        return [id(weight) for weight in self.weights if versions.get(id(weight), weight._version) != weight._version]
 
     def before(self) -> list[Tensor]:
         """What is trained before the model: the leaves that its inputs were computed from."""
