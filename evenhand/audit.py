@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenhand.bounds.trees import suggestions
-from evenhand.domain import Box
+from evenhand.domain import Box, FreeBox
 from evenhand.dual.confidence import UpperBound, betting_upper, check_statement
 from evenhand.dual.moves import choose_move
 from evenhand.dual.order import Trend, seed_of, shuffled
@@ -403,11 +403,12 @@ def check_inside(box: Box, x: Tensor) -> None:
     if outside.any():
         slack = 1e-6 * box.low.abs().maximum(box.high.abs())
         off = ((x < box.low - slack) | (x > box.high + slack)).any(0).nonzero()[:, 0].tolist()
-        where = f"in column(s) {off[:10]}" if off else "in their binary or one-hot columns"
+        free = " or along the free directions" if isinstance(box, FreeBox) else ""
+        where = f"in column(s) {off[:10]}" if off else f"in their binary or one-hot columns{free}"
         units = " (bounds and fair_metric are in the units that the last step of a Pipeline is given)"
         raise ValueError(
             f"{int(outside.sum())} of {len(x)} rows lie outside the bounds, {where}; widen the bounds, "
-            f"or leave these individuals out and say so{units if 2 * int(outside.sum()) > len(x) else ''}"
+            f"or leave these individuals out (bounds.contains(x) says who is in) and say so{units if 2 * int(outside.sum()) > len(x) else ''}"
         )
 
 
