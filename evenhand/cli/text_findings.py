@@ -26,6 +26,10 @@ def show(findings: dict[str, Any], *, terms: bool = False) -> None:
     ]
     judged = "texts" if findings["texts"].get("known") else "held-out texts"
     print_table(f"On {findings['texts']['held_out']:,} {judged}:", ["model", *keys.values()], rows)
+    compared = next(iter(models.values())).get("compared")
+    if compared is not None:
+        have = "text has" if compared == 1 else "texts have"
+        sys.stdout.write(f"Consistent, CTF: {compared:,} {have} versions that the encoder tells apart\n")
     if one is not None:
         missed = ", ".join(f"{name} {share:.3f}" for name, share in one["missed"].items())
         sys.stdout.write(f"Missed where both flag {one['fpr']:.3f} of these harmless texts: {missed}\n")

@@ -133,9 +133,15 @@ def export(
     Example: evenhand export run/model.evenhand model.onnx
     """
     from evenhand.cli.models import open_model
+    from evenhand.cli.text_model import text_model
     from evenhand.files import export_onnx
     from evenhand.workflow import TableModel
 
+    if text_model(model) is not None:
+        raise UserError(
+            f"{model} is a model of texts, whose encoder and swaps an ONNX file does not hold; models of tables are "
+            "exported, those of texts are asked by `evenhand predict` or load_text"
+        )
     opened = open_model(model)
     if not isinstance(opened, TableModel):
         raise UserError(f"{model} is not a model file of evenhand; only these are exported")

@@ -118,7 +118,7 @@ def _versions_found(
     if versions.columns is not None:
         said = said[:, :, versions.columns.index(model.text)]
     p = seen.map(lambda x: model.calibration_.probabilities(model._logits(x))).values
-    found: dict[str, Any] = {"blind": blind} | _scores_of(model, p)
+    found: dict[str, Any] = {"blind": blind, "compared": len(seen)} | _scores_of(model, p)
     whole = p_whole[seen.rows]
     worst = {
         "row": seen.rows,

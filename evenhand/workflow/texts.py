@@ -148,9 +148,14 @@ def compared(judged: dict[str, Judged], task: TextTask) -> tuple[dict[str, Any] 
 
 
 def _flags_more(plain: ErrorRates, fair: ErrorRates) -> str:
+    """Without the advice of `flags_more`, which is for a program of one's own."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is in the findings
-        return flags_more(plain, fair)
+        more = flags_more(plain, fair)
+    return more and (
+        f"At its threshold the fair model flags {fair.fpr:.1%} of harmless texts, the plain one {plain.fpr:.1%}: part "
+        "of its consistency is that more is flagged. Judge them by what they miss where both flag the same share."
+    )
 
 
 def _sentence(said: str) -> str:

@@ -24,6 +24,16 @@ def test_errors_by_term_are_shown_with_how_many_rows_repeat_another(capsys):
     assert "Errors by term" not in capsys.readouterr().out
 
 
+def test_consistency_is_said_with_the_number_of_texts_it_is_about(capsys):
+    """A model that treats both of two texts alike is not shown to be consistent on 2,000."""
+    show(findings(consistency=1.0, compared=2))
+    assert "Consistent, CTF: 2 texts have versions that the encoder tells apart\n" in capsys.readouterr().out
+    show(findings(consistency=1.0, compared=1))
+    assert "Consistent, CTF: 1 text has versions" in capsys.readouterr().out
+    show(findings())
+    assert "Consistent, CTF" not in capsys.readouterr().out
+
+
 def test_the_worst_lines_are_those_that_move_once_each_and_none_where_nobody_is_shown():
     line = {"text": "a gay man", "worst_version": "an old man", "moves_by": 0.5, "row": 1}
     worst = pd.DataFrame([line, line | {"row": 2}, line | {"text": "still", "moves_by": 0.0}])

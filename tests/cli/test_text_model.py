@@ -94,6 +94,17 @@ def interrupted(self, poll_interval=0.5):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
+@needs_transformers
+def test_a_model_of_texts_is_said_not_to_be_for_onnx(moved, invoke, tmp_path):
+    run = moved[0]
+    for model in (run, run / "model.text"):
+        result = invoke("export", model, tmp_path / "m.onnx")
+        assert result.exit_code == 2
+        assert "is a model of texts, whose encoder and swaps an ONNX file does not hold" in result.stderr
+    assert not (tmp_path / "m.onnx").exists()
+
+
 def test_a_model_of_a_table_has_no_encoder(trained, invoke):
     folder, _ = trained
     for command in (["predict"], ["audit"], ["certify"], ["explore"]):

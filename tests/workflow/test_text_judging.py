@@ -49,6 +49,7 @@ def test_the_probability_of_a_text_is_that_of_predict_and_a_passage_is_compared_
     task, models, judged = long
     worst, model = judged["plain"].worst, models["plain"]
     assert worst["passage"].all()
+    assert judged["plain"].scores["compared"] == len(worst)
     whole = model.predict_proba([task.held_out[row] for row in worst["row"]])[:, 1]
     passage, version = (model.predict_proba(worst[name].tolist())[:, 1] for name in ("text", "worst_version"))
     assert worst["probability"].to_numpy() == pytest.approx(whole)

@@ -7,11 +7,13 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from evenhand.counterfactuals import GenderSwap, TokenSwap
 from evenhand.datasets import templates
+from evenhand.error_rates import error_rates
 from evenhand.report.texts import render_texts
 from evenhand.tables.read import TableError
 from evenhand.variations import Variations
 from evenhand.workflow.folder import plain
-from evenhand.workflow.texts import Beside, certificates, swaps_named, text_task, train_texts
+from evenhand.workflow.text_judging import Judged
+from evenhand.workflow.texts import Beside, certificates, compared, swaps_named, text_task, train_texts
 
 COUNTS = HashingVectorizer(n_features=96, norm="l2")
 COMMENTS = templates(400, seed=0)
@@ -218,6 +220,19 @@ def test_the_worst_version_is_named_by_its_row_of_the_table(run):
     _, found, _ = run
     for line in found.worst.head(5).itertuples():
         assert FRAME["comment"][line.row] == line.text
+
+
+def test_the_warning_that_more_is_flagged_advises_nothing_that_a_command_does_not_have():
+    task = text_task(FRAME, "comment", "toxic")
+    y, score = task.y_held_out, np.linspace(0, 1, len(task.y_held_out))
+    judged = {}
+    for name, flagged in (("plain", np.zeros_like(y)), ("fair", np.ones_like(y))):
+        rates = error_rates(y, flagged, {})
+        judged[name] = Judged({"false_negative_rate": rates.fnr}, pd.DataFrame(), rates, score)
+    _, said = compared(judged, task)
+    assert said.startswith("At its threshold the fair model flags 100.0% of harmless texts, the plain one 0.0%: part")
+    assert "mentions" not in said
+    assert "threshold_at" not in said
 
 
 def test_names_need_names_in_the_texts():
