@@ -197,7 +197,7 @@ class ModelView:
         """(n, K) or more axes, at least float32, from whatever the model returned."""
         h = self.output(out) if self.output is not None else _logits(out)
         if not isinstance(h, Tensor) or not h.is_floating_point():
-            kind = f"integers, {h.dtype}" if isinstance(h, Tensor) else f"a {type(h).__name__}"
+            kind = f"one of {h.dtype}" if isinstance(h, Tensor) else f"a {type(h).__name__}"
             raise TypeError(
                 f"the model's output must be a tensor of real numbers, one row for each person, but is {kind}; "
                 "say what to take of it, for example output=lambda o: o.logits"
@@ -408,8 +408,9 @@ def _cut(model: Any, call: Any, first_layer: str | None, view: ModelView) -> Spl
 class _Tap(nn.Module):
     """In the place of a layer: runs it and keeps what it gave, or gives what it is told to."""
 
-    def __init__(self, layer: nn.Module | None) -> None:
+    def __init__(self, layer: nn.Module | None, at: str) -> None:
         super().__init__()
+        self.at, self.only_instead = at, False
         self.layer = [layer]  # in a list: not a child, the layer's own twin belongs to the tree
         self.gave: Any = None
         self.calls = 0
@@ -418,6 +419,11 @@ class _Tap(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if self.instead is not None:
             return self.instead if isinstance(self.gave, Tensor) else (self.instead, *map(_copy, self.gave[1:]))
+        if self.only_instead:
+            raise ValueError(
+                f"at={self.at!r} lies inside of a block that torch.utils.checkpoint runs again in the backward pass, when "
+                "the layer is no longer told what to give; name a layer outside, or the block, or turn checkpointing off"
+            )
         layer = self.layer[0]
         assert layer is not None
         self.gave, self.calls = layer(*args, **kwargs), self.calls + 1
@@ -441,7 +447,7 @@ class _Tapped:
         if isinstance(layers[at], nn.ModuleList | nn.ModuleDict):
             raise ValueError(f"at={at!r} is a list of layers; name one of them")
         layer = twin(layers[at])
-        self.at, self.x, self.tap, self.recurrent = at, x, _Tap(layer), isinstance(layers[at], nn.RNNBase)
+        self.at, self.x, self.tap, self.recurrent = at, x, _Tap(layer, at), isinstance(layers[at], nn.RNNBase)
         tapped = None if layer is None else twin(model, {layers[at]: self.tap})
         if tapped is None:
             raise TypeError(
@@ -491,7 +497,7 @@ class _Tapped:
         with gradients_allowed():
             moving.requires_grad_(True)
             parts = [constant(p).clone().requires_grad_(True) if _is_real(p) else p for p in parts]
-            self.tap.gave = tree_unflatten(parts, structure)
+            self.tap.gave, self.tap.only_instead = tree_unflatten(parts, structure), True
             try:
                 h = judged(self.behind(moving.clone()))
                 others = [p for p in parts if _is_real(p)]
@@ -502,7 +508,7 @@ class _Tapped:
                 if not moves:  # through a step without a slope, perhaps
                     moves = not torch.equal(h, judged(self.behind(moving.detach() + 1)))
             finally:
-                self.tap.gave = gave
+                self.tap.gave, self.tap.only_instead = gave, False
         return moves, any(slope is not None for slope in slopes[1:])
 
     def _run(self) -> Any:
