@@ -405,10 +405,11 @@ def check_inside(box: Box, x: Tensor) -> None:
         off = ((x < box.low - slack) | (x > box.high + slack)).any(0).nonzero()[:, 0].tolist()
         free = " or along the free directions" if isinstance(box, FreeBox) else ""
         where = f"in column(s) {off[:10]}" if off else f"in their binary or one-hot columns{free}"
-        units = " (bounds and fair_metric are in the units that the last step of a Pipeline is given)"
+        units = "; bounds and fair_metric are in the units that the last step of a Pipeline is given"
         raise ValueError(
-            f"{int(outside.sum())} of {len(x)} rows lie outside the bounds, {where}; widen the bounds, "
-            f"or leave these individuals out (bounds.contains(x) says who is in) and say so{units if 2 * int(outside.sum()) > len(x) else ''}"
+            f"{int(outside.sum())} of {len(x)} rows lie outside the bounds, {where}; widen the bounds, or leave these "
+            "individuals out, which bounds.contains(x) finds, and say so"
+            f"{units if 2 * int(outside.sum()) > len(x) else ''}"
         )
 
 

@@ -144,6 +144,17 @@ def test_rows_outside_the_bounds_are_counted_and_refused():
         audit(linear_model(), x, METRIC, 0.1, ([-1.0, -9.0], [1.0, 9.0]))
 
 
+def test_rows_outside_along_a_free_direction_are_said_to_be_and_can_be_left_out():
+    x = pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": [0.0, 1.0, 2.0]})
+    free = Box([0.0, 0.0], [2.0, 2.0]).freed([[1.0], [-1.0]], x.to_numpy())
+    held_out = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 0.0]})
+    metric = FairMetric([[1.0], [-1.0]])
+    with pytest.raises(ValueError, match=r"1 of 2 rows lie outside the bounds, .* or along the free directions;"):
+        audit(linear_model(), held_out, metric, 0.1, free)
+    assert free.contains(held_out).tolist() == [True, False]
+    assert Box([0.0, 0.0], [1.0, 1.0]).contains(held_out.to_numpy()).tolist() == [True, False]
+
+
 def test_bounds_in_the_units_before_a_pipelines_first_step_are_recognised():
     x = torch.rand(60, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64).numpy()
     pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, x[:, 1] > 0.5)

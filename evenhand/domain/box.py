@@ -116,11 +116,13 @@ class Box:
         sizes = sorted({len(block) for block in self.blocks})
         return [torch.tensor([block for block in self.blocks if len(block) == size]) for size in sizes]
 
-    def contains(self, x: Tensor, tolerance: float = 1e-6) -> Tensor:
-        """Which rows lie in the (discrete) set: (n, d) -> (n,) bool; on the device and in the precision of x."""
+    def contains(self, x: Any, tolerance: float = 1e-6) -> Tensor:
+        """Which rows lie in the (discrete) set: (n, d) -> (n,) bool; on the device and in the precision of x, which may
+        be a frame or an array, too: ``X[box.contains(X).numpy()]``."""
+        x = rows_of(x)
         low, high = self.low.to(x.dtype).to(x.device), self.high.to(x.dtype).to(x.device)
         slack = tolerance * high.abs().maximum(low.abs())  # in the columns' own units
-        inside = ((x >= low - slack) & (x <= high + slack)).all(1)
+        inside: Tensor = ((x >= low - slack) & (x <= high + slack)).all(1)
         two = list(self.binary)
         ends = (x[:, two] - low[two]).abs().minimum((x[:, two] - high[two]).abs())
         inside &= (ends <= slack[two]).all(1)
@@ -212,6 +214,11 @@ def _numbers(side: Any) -> Tensor:
         raise TypeError(
             f"the set of possible people is made of numbers, one per column; got {type(side).__name__} of others"
         ) from None
+
+
+def rows_of(people: Any) -> Tensor:
+    """A tensor as it is; a frame or an array as one."""
+    return people if isinstance(people, Tensor) else _numbers(people)
 
 
 def orthonormal(directions: Tensor) -> Tensor:

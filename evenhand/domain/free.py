@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenhand.domain.box import Box, orthonormal
+from evenhand.domain.box import Box, orthonormal, rows_of
 
 MOST_STEERED = 6  # 2^6 combinations of discrete values are tried, not more
 FEW_ROUNDS = 4  # of Newton's method, for points that are only passed
@@ -75,17 +75,18 @@ class FreeBox(Box):
         run = along.clamp(min=0) * self.free_high + along.clamp(max=0) * self.free_low
         return self.box.support(direction - along @ self.free.T) + run.sum(-1)
 
-    def contains(self, x: Tensor, tolerance: float = 1e-6) -> Tensor:
+    def contains(self, x: Any, tolerance: float = 1e-6) -> Tensor:
         """Whether z lies within its limits and some x + A w within the box: (n, d) -> (n,) bool.
 
         Exact for up to six free directions that steer discrete columns; with more of them a row outside the box may be
         called outside though it is not.
         """
-        given, x = x, x.detach().cpu().to(self.free)
+        given = rows_of(x)
+        x = given.detach().cpu().to(self.free)
         slack = tolerance * self.high.abs().maximum(self.low.abs())
         z, z_slack = x @ self.free, slack @ self.free.abs()  # what rounding of the columns makes of z
         ranged = ((z >= self.free_low - z_slack) & (z <= self.free_high + z_slack)).all(1)
-        inside = self.box.contains(x, tolerance)
+        inside: Tensor = self.box.contains(x, tolerance)
         beyond = (ranged & ~inside).nonzero()[:, 0]
         if len(beyond):
             x = x[beyond]
@@ -93,7 +94,8 @@ class FreeBox(Box):
             for p in [nearest, self.box.round(nearest), *self._discrete_points(x, nearest)]:
                 near = (self._across(p - x).abs() <= slack).all(1)
                 inside[beyond] |= self.box.contains(p, tolerance) & near
-        return (ranged & inside).to(given.device)
+        inside &= ranged
+        return inside.to(given.device)
 
     def project(self, x: Tensor) -> Tensor:
         wide = x.to(self.free)
