@@ -421,8 +421,9 @@ class _Tap(nn.Module):
             return self.instead if isinstance(self.gave, Tensor) else (self.instead, *map(_copy, self.gave[1:]))
         if self.only_instead:
             raise ValueError(
-                f"at={self.at!r} lies inside of a block that torch.utils.checkpoint runs again in the backward pass, when "
-                "the layer is no longer told what to give; name a layer outside, or the block, or turn checkpointing off"
+                f"at={self.at!r} lies inside of a block that torch.utils.checkpoint runs again in the backward pass, "
+                "when the layer is no longer told what to give; name a layer outside, or the block, or turn "
+                "checkpointing off"
             )
         layer = self.layer[0]
         assert layer is not None
