@@ -13,16 +13,19 @@ __all__ = ["mean_network", "on_other_features"]
 def mean_network(networks: Sequence[nn.Module]) -> nn.Sequential:
     """One network whose outputs are the mean of those of networks of linear layers and ReLU, equally deep.
 
-    Exact: hidden units stand side by side and do not see each other, the last layer takes the mean.
+    Exact: hidden units stand side by side and do not see each other, the last layer takes the mean; of linear models
+    the mean is one.
     """
     each = [[layer for layer in network.modules() if isinstance(layer, nn.Linear)] for network in networks]
     depth = len(each[0])
-    if depth < 2 or any(len(layers) != depth for layers in each):
-        raise ValueError(f"expected networks of the same two layers or more, got {[len(layers) for layers in each]}")
+    if depth == 0 or any(len(layers) != depth for layers in each):
+        raise ValueError(f"expected networks of as many linear layers, got {[len(layers) for layers in each]}")
     joint: list[nn.Module] = []
     for i in range(depth):
         weights, biases = [layers[i].weight.detach() for layers in each], [layers[i].bias.detach() for layers in each]
-        if i == 0:
+        if depth == 1:
+            weight = torch.stack(weights).mean(dim=0)
+        elif i == 0:
             weight = torch.cat(weights)
         elif i < depth - 1:
             weight = torch.block_diag(*weights)  # type: ignore[no-untyped-call]

@@ -248,6 +248,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.swaps is None and self.method != "plain" and (not attributes or self.method == "clp"):
             raise ValueError(f"method {self.method!r} needs swaps, for example TokenSwap(identity_tokens(), sample=8)")
+        if self.swaps is not None and not callable(self.swaps):
+            kind = type(self.swaps).__name__
+            raise TypeError(
+                f"swaps is a function list[str] -> Variations, such as TokenSwap(tokens) or GenderSwap(); got a {kind}"
+            )
         if self.about is not None and not isinstance(self.about, Variations):
             kind = type(self.about).__name__
             raise ValueError(f"about holds versions, as swaps(sentences) or about_people(tokens) give; got a {kind}")
@@ -301,7 +306,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _with_mentions(self, x: NDArray[Any], codes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.mentions is None:
             return x, codes
-        more, labels = self.mentions[0], np.asarray(self.mentions[1])
+        more, labels = as_texts(self.mentions[0]), np.asarray(self.mentions[1])
+        if labels.shape != (len(more),):
+            raise ValueError(f"mentions are texts and one label for each, got {len(more)} and shape {labels.shape}")
         unknown = set(labels.tolist()) - set(self.classes_.tolist())
         if unknown:
             raise ValueError(f"mentions have {len(unknown)} labels that y does not have; use the same labels")

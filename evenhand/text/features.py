@@ -7,11 +7,11 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.counterfactuals.texts import as_texts
+from evenhand.frames import plain_table
 from evenhand.text.encoder import SentenceEncoder
 from evenhand.text.shrink import Shrinkage
 from evenhand.variations import Variations
@@ -24,7 +24,7 @@ Encoder = Callable[[list[str]], Any]
 class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The vectors of an encoder, each feature scaled to mean 0 and standard deviation 1 on the texts of `fit`.
 
-    encoder: a `SentenceEncoder`, any function list[str] -> array or sparse matrix (n, d), or the name of a
+    encoder: a `SentenceEncoder`, any function list[str] -> array, tensor or sparse matrix (n, d), or the name of a
         sentence-transformers model.
     alike: None, or a swap with a method `alike` (`TokenSwap`, `GenderSwap`): then a text that it would swap is the mean
         of its few forms that are the same whoever of the list the text is about, so that nobody can be told apart.
@@ -100,8 +100,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.encoder_ = _opened(self.encoder)
         if not listed:  # not every function takes an empty list
             return self._encoded([""])[:0]
-        said = self.encoder_(listed)
-        vectors = np.asarray(said.toarray() if issparse(said) else said, dtype=np.float32)
+        vectors = np.asarray(plain_table(self.encoder_(listed)), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(listed):
             raise ValueError(f"the encoder must give one vector for each of {len(listed)} texts, got {vectors.shape}")
         if not np.isfinite(vectors).all():

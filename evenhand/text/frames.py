@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand.counterfactuals.texts import as_texts
+from evenhand.frames import NUMBERS
 from evenhand.tables.kinds import infer
 from evenhand.text.features import Encoder, TextFeatures
 
@@ -26,8 +27,8 @@ class FrameFeatures(TextFeatures):
     are kept within the range of training) and one-hot columns for everything else (a missing value is a kind, an
     unknown one is none). An empty cell in the column of texts is an empty text.
 
-    Columns of names, addresses, identifiers and other free text are left out with a warning: nothing can be learned
-    from kinds that come once, and a saved model would hold what people wrote.
+    Columns of dates, names, addresses, identifiers and other free text are left out with a warning: nothing can be
+    learned from kinds that come once, and a saved model would hold what people wrote.
 
     Fitted: `numbers_` (name -> median, low, high), `kinds_` (name -> the kinds, None for the rare ones together).
     """
@@ -46,15 +47,14 @@ class FrameFeatures(TextFeatures):
         self.numbers_: dict[Any, tuple[float, float, float]] = {}
         self.kinds_: dict[Any, list[str | None]] = {}
         for name in frame:
-            dtype = frame[name].dtype
-            if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+            if _measured(frame[name]):
                 values = _numbers(frame[name], name)
                 there = values[np.isfinite(values)]
                 measured = (np.median(there), there.min(), there.max()) if len(there) else (0.0, 0.0, 0.0)
                 self.numbers_[name] = (float(measured[0]), float(measured[1]), float(measured[2]))
             else:
                 kinds = _kinds(frame[name])
-                if why := _personal(kinds, name):
+                if why := _useless(kinds, name):
                     warnings.warn(f"column {name!r} is left out: {why}; give the columns to learn from", stacklevel=4)
                     continue
                 counts = kinds.value_counts()
@@ -92,11 +92,19 @@ class FrameFeatures(TextFeatures):
         return np.hstack([vectors, np.hstack(beside).astype(np.float32)])
 
 
-def _personal(kinds: pd.Series, name: Any) -> str:
+def _measured(column: pd.Series) -> bool:
+    """Whether a column holds numbers, also as objects, such as the decimals of a database; yes and no are kinds."""
+    if column.dtype.kind == "O":
+        there = column.dropna()
+        return len(there) > 0 and all(isinstance(v, NUMBERS) and not isinstance(v, bool | np.bool_) for v in there)
+    return pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype)
+
+
+def _useless(kinds: pd.Series, name: Any) -> str:
     """Why a column of kinds is nothing to learn from, or nothing."""
     there = kinds[kinds != ""]
     found = infer(there, str(name)) if len(there) else None
-    if found is not None and found.personal:
+    if found is not None and (found.personal or found.kind == "date"):
         return found.note
     distinct = int(there.nunique())
     many = len(there) >= FEWEST and distinct > ALL_DIFFERENT * len(there)

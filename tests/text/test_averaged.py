@@ -10,7 +10,7 @@ def networks(*hidden, n=3, outputs=2):
     return [mlp(4, hidden, outputs, torch.Generator().manual_seed(seed)).double() for seed in range(n)]
 
 
-@pytest.mark.parametrize("hidden", [(5,), (6, 3), (4, 3, 2)])
+@pytest.mark.parametrize("hidden", [(), (5,), (6, 3), (4, 3, 2)])
 @pytest.mark.parametrize("n", [1, 3])
 def test_its_outputs_are_the_mean_of_theirs(hidden, n):
     each, x = (
@@ -32,7 +32,7 @@ def test_it_is_an_ordinary_network_of_its_own():
 
 
 def test_networks_of_other_depths_are_refused():
-    with pytest.raises(ValueError, match="same two layers or more"):
+    with pytest.raises(ValueError, match=r"as many linear layers, got \[2, 3\]"):
         mean_network([*networks(5, n=1), *networks(5, 4, n=1)])
 
 

@@ -306,6 +306,14 @@ def test_rows_of_a_table_with_one_text_are_validated_on_by_their_other_columns(m
     assert not set(table["age"].iloc[fit]) & set(table["age"].iloc[held])
 
 
+def test_a_list_instead_of_a_swap_and_mentions_without_labels_are_refused():
+    texts, y = ["gay", "straight"] * 10, [0, 1] * 10
+    with pytest.raises(TypeError, match=r"such as TokenSwap\(tokens\) or GenderSwap\(\); got a list"):
+        TextClassifier(embed, ["gay", "straight"]).fit(texts, y)
+    with pytest.raises(ValueError, match=r"one label for each, got 2 and shape \(1,\)"):
+        TextClassifier(embed, None, "plain", mentions=(["a", "b"], [0]), hidden=(3,), steps=2).fit(texts, y)
+
+
 def test_the_threshold_lies_between_texts_not_on_one():
     from evenhand.text.validation import between as _between
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
@@ -28,6 +29,14 @@ def test_a_text_column_and_other_columns_are_one_model():
     columns = ColumnTransformer([("text", TextFeatures(lengths), "comment"), ("rest", StandardScaler(), ["age"])])
     model = make_pipeline(columns, ERMClassifier(hidden=(8,), steps=150, random_state=0)).fit(frame, y)
     assert (model.predict(frame) == y).mean() > 0.95
+
+
+def test_an_encoder_may_give_a_tensor_with_its_graph():
+    """As a transformer of one's own does that was not asked under torch.no_grad()."""
+    weight = torch.ones(3, requires_grad=True)
+    found = TextFeatures(lambda texts: torch.as_tensor(lengths(texts)).float() * weight).fit(["a", "banana"])
+    same = TextFeatures(lengths).fit(["a", "banana"])
+    np.testing.assert_array_equal(found.transform(["cab"]), same.transform(["cab"]))
 
 
 def test_bad_encoders():

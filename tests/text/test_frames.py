@@ -1,4 +1,5 @@
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -158,6 +159,27 @@ def test_what_people_wrote_in_another_column_is_left_out_and_not_kept(n):
     assert "note" not in found.kinds_
     assert "secret" not in str(found.kinds_)
     np.testing.assert_array_equal(found.transform(table), found.transform(FRAME[:n]))
+
+
+def test_decimals_of_a_database_are_numbers_not_kinds():
+    """As kinds most of them were rare, and nothing said so."""
+    pay = [None, *(Decimal(int(v)) / 4 for v in RNG.integers(1, 300, 399))]
+    table = FRAME.assign(pay=pay)
+    found = FrameFeatures(embed, "comment").fit(table)
+    assert "pay" in found.numbers_
+    same = FrameFeatures(embed, "comment").fit(FRAME.assign(pay=[np.nan, *map(float, pay[1:])]))
+    np.testing.assert_array_equal(found.transform(table), same.transform(table))
+    arrow = pytest.importorskip("pyarrow").Table.from_pandas(table)
+    np.testing.assert_array_equal(FrameFeatures(embed, "comment").fit(arrow).transform(arrow), found.transform(table))
+    assert "new" in FrameFeatures(embed, "comment").fit(FRAME.astype({"new": object})).kinds_
+
+
+def test_dates_are_left_out_with_a_warning_as_on_the_command_line():
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 90, 400), "D")
+    for when in (days, [day.date() for day in days], days.strftime("%Y-%m-%d")):
+        with pytest.warns(UserWarning, match="column 'when' is left out: a date"):
+            found = FrameFeatures(embed, "comment").fit(FRAME.assign(when=when))
+        assert "when" not in found.kinds_
 
 
 def test_a_lazy_frame_is_to_be_collected():
