@@ -139,6 +139,7 @@ def box(bounds: Bounds, x: Tensor) -> Limits | None:
         if side.ndim > 1 or (side.ndim == 1 and side.shape[0] != x.shape[1]):
             raise ValueError(
                 f"bounds: {name} must be a number or hold {x.shape[1]} values; got shape {tuple(side.shape)}"
+                + ("; those of images or sequences are given flat, as x_train.flatten(1).amin(0)" * (side.ndim > 1))
             )
     if not (low <= high).all():
         raise ValueError("bounds: low must not exceed high, and neither may be NaN")

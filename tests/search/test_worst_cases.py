@@ -35,6 +35,7 @@ def test_box_takes_numbers_and_columns():
     ("bounds", "message"),
     [
         ((0, [1.0, 2.0, 3.0]), "high must be a number or hold 2 values"),
+        ((0, [[1.0], [2.0]]), r"got shape \(2, 1\); those of images or sequences are given flat"),
         ((1.0, 0.0), "low must not exceed high"),
         ((float("nan"), 1.0), "neither may be NaN"),
     ],
