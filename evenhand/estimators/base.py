@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 import numpy as np
 import pandas as pd
 import torch
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -288,6 +289,10 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):  # type: ignore[misc]
         h = self._outputs(X) + getattr(self, "offset_", 0.0)
         e = np.exp(h - h.max(axis=1, keepdims=True))
         return cast(np.ndarray, e / e.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of ``predict_proba``, finite where a probability rounds to zero."""
+        return cast(np.ndarray, log_softmax(self._outputs(X) + getattr(self, "offset_", 0.0), axis=1))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class with the largest output: the most probable one while classes count equally."""

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -325,6 +326,10 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):  # type: ignore[mi
         h = self._outputs(X) + getattr(self, "offset_", 0.0)
         e = np.exp(h - h.max(axis=1, keepdims=True))
         return cast(Array, e / e.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of ``predict_proba``, finite where a probability rounds to zero."""
+        return cast(Array, log_softmax(self._outputs(X) + getattr(self, "offset_", 0.0), axis=1))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""

@@ -15,8 +15,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from evenhand import ERMClassifier, FairMetric, ProjectClassifier, SenSeIClassifier, SenSRClassifier, fair_metrics
+from evenhand import (
+    ERMClassifier,
+    FairMetric,
+    ProjectClassifier,
+    SenSeIBoostingClassifier,
+    SenSeIClassifier,
+    SenSRClassifier,
+    fair_metrics,
+)
 from evenhand.estimators.base import mlp
+from evenhand.estimators.calibration import calibrate
 
 SMALL = {"hidden": (8,), "steps": 30, "batch_size": 32, "lr": 0.02, "random_state": 0}
 CLASSIFIERS = [ERMClassifier, ProjectClassifier, SenSRClassifier, SenSeIClassifier]
@@ -49,10 +58,24 @@ def test_outputs_agree_with_each_other(many, Classifier):
     p, h = model.predict_proba(X), model.decision_function(X)
     assert p.shape == h.shape == (150, 3)
     np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p)
     np.testing.assert_allclose(p, torch.softmax(torch.tensor(h), 1).numpy())
     np.testing.assert_array_equal(model.predict(X), model.classes_[p.argmax(axis=1)])
     with torch.no_grad():
         np.testing.assert_allclose(model.module_(torch.tensor(X, dtype=torch.float32)), h, atol=1e-5)
+
+
+def test_the_logarithm_of_a_probability_that_rounds_to_zero_is_finite(table):
+    X, y = table
+    pytest.importorskip("lightgbm", reason="boosted trees are fitted by LightGBM")
+    for made in (SenSeIClassifier(**SMALL), SenSeIBoostingClassifier(trees=2, random_state=0)):
+        model = made.fit(X, y)
+        calibrate(model, X, y)
+        expected = model.predict_proba(X)
+        np.testing.assert_allclose(model.predict_log_proba(X), np.log(expected))
+        model.offset_ = np.array([0.0, 2000.0])
+        assert (model.predict_proba(X)[:, 0] == 0).all()
+        assert np.isfinite(model.predict_log_proba(X)).all()
 
 
 def test_binary_decision_function_is_the_margin(table):
