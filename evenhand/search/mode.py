@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -63,8 +63,15 @@ def eval_mode(model: Any) -> Iterator[None]:
     Re-entrant, also from several threads: the last one to leave restores the mode. Of a function, the modules that it
     holds (see ``modules_in``). Attention takes its ordinary path (see ``ordinary_path``).
     """
+    parts = [m for top in modules_in(model) for m in top.modules()]
+    with _quiet(parts), ordinary_path(parts):
+        yield
+
+
+@contextmanager
+def _quiet(parts: Sequence[nn.Module]) -> Iterator[None]:
+    """These modules, each alone, in eval mode inside."""
     with _lock:
-        parts = [m for top in modules_in(model) for m in top.modules()]
         ours = [m for m in parts if m.training or m in _looking or is_recurrent(m)]
         for module in ours:
             quiet = _QUIET_RECURRENT if is_recurrent(module) else _QUIET
@@ -73,14 +80,19 @@ def eval_mode(model: Any) -> Iterator[None]:
             _looking[module].times += 1
             _set(module, quiet)
     try:
-        with ordinary_path(parts):
-            yield
+        yield
     finally:
         with _lock:
             for module in ours:
                 _looking[module].times -= 1
                 if _looking[module].times == 0:
                     _set(module, _looking.pop(module).was)
+
+
+def _follows_mode(parts: Iterable[nn.Module], what: Callable[[nn.Module], bool]) -> bool:
+    """Whether one of these is in train mode, or will be once nobody else looks at it; or is what is asked for."""
+    with _lock:
+        return any(m.training or m in _looking or what(m) for m in parts)
 
 
 def _set(module: nn.Module, values: Mapping[str, Any]) -> None:
@@ -142,15 +154,15 @@ def still(model: Callable[..., Any]) -> Callable[..., Any]:
     put in eval mode for the time of each call.
     """
     if isinstance(model, nn.Module):
-        if mode_free(model) or not any(m.training or observes(m) or is_recurrent(m) for m in model.modules()):
+        if mode_free(model) or not _follows_mode(model.modules(), lambda m: observes(m) or is_recurrent(m)):
             return on_ordinary_path(model, model)
         other = twin(model)
         if other is not None:
             return on_ordinary_path(other, model)
-    elif not any(
-        m.training or isinstance(m, _ATTENTION) or is_recurrent(m) for top in modules_in(model) for m in top.modules()
-    ):
-        return model
+    else:
+        parts = [m for top in modules_in(model) for m in top.modules()]
+        if not _follows_mode(parts, lambda m: isinstance(m, _ATTENTION) or is_recurrent(m)):
+            return model
     return beside(model, model)
 
 
@@ -175,26 +187,20 @@ def hidden_from(visible: list[nn.Module], call: Callable[[], Any]) -> list[nn.Mo
 def modules_called(call: Callable[[], Any]) -> list[nn.Module]:
     """The modules that run when ``call()`` does, wherever a function hides them. They run in eval mode, so that nothing
     of them changes, and keep theirs; those that other threads run are not touched."""
-    ours: list[nn.Module] = []
     found: dict[nn.Module, None] = {}
-    here = threading.get_ident()
+    here, looks = threading.get_ident(), ExitStack()
 
     def about_to_run(module: nn.Module, _: Any) -> None:
-        if threading.get_ident() != here:
-            return
-        found[module] = None
-        for part in module.modules():
-            if part.training and not (is_recurrent(part) and part.dropout == 0):
-                ours.append(part)
-                part.training = False
+        if threading.get_ident() == here and module not in found:
+            found[module] = None
+            looks.enter_context(_quiet(list(module.modules())))
 
     hook = register_module_forward_pre_hook(about_to_run)
-    try:
-        call()
-    finally:
-        hook.remove()
-        for part in ours:
-            part.training = True
+    with looks:
+        try:
+            call()
+        finally:
+            hook.remove()
     inner = {part for module in found for part in module.modules() if part is not module}
     return [module for module in found if module not in inner]
 

@@ -117,6 +117,33 @@ def test_eval_mode_from_many_threads():
     assert all(m.training for m in model.modules())
 
 
+@pytest.mark.parametrize("way", ["module", "function"])
+def test_who_comes_while_somebody_else_looks_sees_eval_mode_when_they_have_left(way):
+    model, x = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout()).train(), torch.rand(8, 2)
+    expected, before = copy.deepcopy(model).eval()(x), model[0].running_mean.clone()
+    with eval_mode(model):
+        quiet = still(model if way == "module" else lambda x: model(x))
+    assert model.training
+    torch.testing.assert_close(quiet(x), expected)
+    assert torch.equal(model[0].running_mean, before)
+    assert model[0].training
+
+
+def test_modules_that_run_stay_in_eval_mode_when_somebody_else_leaves():
+    model, modes = nn.Dropout(), []
+    somebody = eval_mode(model)
+    somebody.__enter__()
+
+    def call():
+        model(torch.ones(1))
+        somebody.__exit__(None, None, None)
+        modes.append(model.training)
+
+    assert modules_called(call) == [model]
+    assert modes == [False]
+    assert model.training
+
+
 def test_eval_mode_lets_functions_pass():
     with eval_mode(torch.sin):
         pass
