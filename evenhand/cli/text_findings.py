@@ -25,7 +25,8 @@ def show(findings: dict[str, Any], *, terms: bool = False) -> None:
         for name, model in models.items()
     ]
     judged = "texts" if findings["texts"].get("known") else "held-out texts"
-    print_table(f"On {findings['texts']['held_out']:,} {judged}:", ["model", *keys.values()], rows)
+    if keys:
+        print_table(f"On {findings['texts']['held_out']:,} {judged}:", ["model", *keys.values()], rows)
     compared = next(iter(models.values())).get("compared")
     if compared is not None:
         have = "text has" if compared == 1 else "texts have"

@@ -53,6 +53,10 @@ def _task(opened: TextClassifier, frame: pd.DataFrame, target: str | None) -> Te
         if len(frame.columns) != 1:
             known = ", ".join(map(str, frame.columns[:12]))
             raise UserError(f"the model reads its texts from the column {text!r}; the table has {known}: rename one")
+        sys.stderr.write(
+            f"the one column of the table is read as the texts; it is not called {text!r}: if its first line is a text "
+            "and no name, --no-header reads it as one\n"
+        )
         text = str(frame.columns[0])
     schema = Schema.from_json(about["schema"]) if about.get("schema") else None
     if target is None and schema is None:
@@ -86,7 +90,9 @@ def judge_text_model(
 
     opened = opened_text(model, encoder)
     about = opened.metadata_
-    target = about.get("target") if about.get("target") in frame.columns else None
+    target = about.get("target")
+    if target not in frame.columns or frame[target].isna().all():
+        target = None
     task = _task(opened, frame, target)
     if opened.swaps is None and not opened.levels_:
         raise UserError("the model was trained with a swap of one's own, which its file does not hold")

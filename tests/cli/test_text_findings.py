@@ -34,6 +34,12 @@ def test_consistency_is_said_with_the_number_of_texts_it_is_about(capsys):
     assert "Consistent, CTF" not in capsys.readouterr().out
 
 
+def test_without_labels_and_versions_there_is_no_table(capsys):
+    certificate = {"refused": "only 0 held-out texts have versions; a certificate needs 25 or more"}
+    show({"models": {"model": {"blind": 0}}, "texts": {"held_out": 1}, "certificate": certificate, "warning": ""})
+    assert capsys.readouterr().out == f"\nNo certificate: {certificate['refused']}\n"
+
+
 def test_the_worst_lines_are_those_that_move_once_each_and_none_where_nobody_is_shown():
     line = {"text": "a gay man", "worst_version": "an old man", "moves_by": 0.5, "row": 1}
     worst = pd.DataFrame([line, line | {"row": 2}, line | {"text": "still", "moves_by": 0.0}])

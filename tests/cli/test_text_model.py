@@ -96,6 +96,31 @@ def interrupted(self, poll_interval=0.5):
 
 @pytest.mark.slow
 @needs_transformers
+def test_a_first_line_that_is_taken_for_the_name_of_the_column_is_said_and_not_repeated(moved, invoke, tmp_path):
+    """Otherwise a text would be missing from the answers and nobody told."""
+    run, encoder, _, _ = moved
+    (tmp_path / "lines.txt").write_text("a secret gay man\nyou are here\n")
+    asked = invoke("predict", run, tmp_path / "lines.txt", "--encoder", encoder)
+    assert "it is not called 'comment': if its first line is a text and no name, --no-header" in asked.stderr
+    assert "secret" not in asked.stderr
+    assert len(asked.stdout.splitlines()) == 2
+    (tmp_path / "named.txt").write_text("comment\na gay man\n")
+    assert invoke("predict", run, tmp_path / "named.txt", "--encoder", encoder).stderr == ""
+
+
+@pytest.mark.slow
+@needs_transformers
+def test_a_column_of_labels_that_is_empty_is_none(moved, invoke, tmp_path):
+    run, encoder, data, _ = moved
+    pd.read_csv(data).assign(toxic=None).to_csv(tmp_path / "unlabelled.csv", index=False)
+    result = invoke("audit", run, tmp_path / "unlabelled.csv", "--encoder", encoder, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "the table has no labels, so nothing is said about errors" in result.stderr
+    assert "consistency" in json.loads(result.stdout)
+
+
+@pytest.mark.slow
+@needs_transformers
 def test_a_model_of_texts_is_said_not_to_be_for_onnx(moved, invoke, tmp_path):
     run = moved[0]
     for model in (run, run / "model.text"):
