@@ -17,11 +17,13 @@ import torch
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid, StratifiedKFold, check_cv
+from sklearn.utils import check_consistent_length
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import nn
 
 from evenhand.estimators.base import mlp
 from evenhand.fair_metrics.metric import FairMetric
+from evenhand.frames import plain_table
 from evenhand.frontier.scores import SearchedUnfairness, accuracy
 from evenhand.frontier.store import Store, fingerprint
 from evenhand.frontier.trade_off import Frontier
@@ -51,6 +53,7 @@ def frontier(
     directory: str | os.PathLike[str] | None = None,
     chain: int = 4,
     warm_share: float = 0.5,
+    fit_params: Mapping[str, Any] | None = None,
     progress: bool = True,
 ) -> Frontier:
     """Train the estimator for every rho (or every combination of ``params``) on every fold, and score it there.
@@ -65,6 +68,7 @@ def frontier(
         on from there; models in flight go on from their last twentieth, if random_state is given.
     chain: so many neighbours in the sweep start one from another, from small rho to large, with ``warm_share`` of the
         steps; each chain begins anew. 1 trains every model from its own start. The models do not depend on n_jobs.
+    fit_params: what else ``fit`` is given, by name, one for each row of X: ``{"sensitive_features": frame}``.
 
     >>> from evenhand import SenSeIClassifier
     >>> from evenhand.datasets import synthetic
@@ -75,6 +79,8 @@ def frontier(
     """
     if chain < 1 or not 0 < warm_share <= 1:
         raise ValueError(f"chain must be 1 or more and warm_share in (0, 1]; got {chain} and {warm_share}")
+    X, beside = _table(X, "X"), {name: _table(values, name) for name, values in (fit_params or {}).items()}
+    check_consistent_length(X, y, *beside.values())
     settings = _settings(estimator, rho, params)
     every_score: dict[str, Score] = {"accuracy": accuracy, **(scores or {})}
     if "unfairness" not in every_score:
@@ -82,7 +88,8 @@ def frontier(
     splits = _splits(cv, estimator, X, y)
     names = sorted({name for setting in settings for name in setting})
     unfixed = getattr(estimator, "random_state", 0) is None
-    common = fingerprint([estimator, X, np.asarray(y), every_score, chain, warm_share])
+    given = [estimator, X, np.asarray(y), every_score, chain, warm_share]
+    common = fingerprint([*given, beside] if beside else given)
     store = Store(directory)
     chains = []
     for fold, (train_rows, _) in enumerate(splits):
@@ -93,7 +100,7 @@ def frontier(
     if unfixed and directory is not None and progress:
         sys.stderr.write("random_state is None: models trained after a resumption differ by chance\n")
     jobs = (
-        delayed(train_chain)(estimator, X, y, tasks, splits[tasks[0].fold], every_score, store, warm_share)
+        delayed(train_chain)(estimator, X, y, beside, tasks, splits[tasks[0].fold], every_score, store, warm_share)
         for tasks in chains
     )
     records: list[dict[str, Any]] = []
@@ -112,6 +119,7 @@ def train_chain(
     estimator: Any,
     X: Any,
     y: Any,
+    beside: Mapping[str, Any],
     tasks: list[Task],
     split: tuple[np.ndarray, np.ndarray],
     scores: Mapping[str, Score],
@@ -130,7 +138,7 @@ def train_chain(
                 _warm_start(model, previous, *train, warm_share)
                 _survives(model, store.checkpoint(task.key))
                 started = time.process_time()
-                model.fit(*train)
+                model.fit(*train, **{name: _rows(values, split[0]) for name, values in beside.items()})
                 module, lam = getattr(model, "module_", None), getattr(model, "lam_", None)
                 values = {name: float(score(model, *held_out)) for name, score in scores.items()}
                 seconds = time.process_time() - started
@@ -227,6 +235,12 @@ def _splits(cv: Any, estimator: Any, X: Any, y: Any) -> list[tuple[np.ndarray, n
     if isinstance(cv, int) and is_classifier(estimator):
         cv = StratifiedKFold(cv, shuffle=True, random_state=0)
     return list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y))
+
+
+def _table(X: Any, name: str) -> Any:
+    """What the estimators take, as something of which rows can be taken."""
+    X = plain_table(X, name)
+    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def _rows(X: Any, rows: np.ndarray) -> Any:

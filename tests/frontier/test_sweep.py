@@ -8,8 +8,13 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from evenhand import ERMClassifier, FairMetric, SenSeIClassifier, SenSeIRegressor, SenSRClassifier
 from evenhand.datasets import synthetic
@@ -178,3 +183,44 @@ def test_one_thread_is_given_back():
     with one_thread():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
+
+
+PEOPLE, LABELS = synthetic(80, seed=0)
+TINY = {"hidden": (4,), "steps": 4, "batch_size": 20, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [pa.Table.from_pandas, lambda X: pl.from_pandas(X).lazy(), sparse.csr_array, lambda X: X.to_numpy().tolist()],
+)
+def test_it_takes_the_tables_that_estimators_take(form):
+    model = SenSeIClassifier(FairMetric([[1.0], [0.0]]), **TINY)
+    frame = pd.DataFrame(PEOPLE, columns=["a", "b"])
+    options = {"rho": [0, 1], "cv": 2, "scores": ONLY_WEIGHTS, "progress": False}
+    found, expected = (frontier(model, X, LABELS, **options) for X in (form(frame), frame))
+    pd.testing.assert_frame_equal(without_time(found), without_time(expected))
+
+
+def size_of(model, X, y):
+    return float(model.module_[0].weight.detach().abs().sum())
+
+
+ONLY_WEIGHTS = {"accuracy": size_of, "unfairness": size_of}
+
+
+@pytest.mark.parametrize("form", [np.asarray, list, pd.Series, lambda s: pl.DataFrame({"group": s})])
+def test_sensitive_features_and_weights_are_split_with_the_rows(form, tmp_path):
+    """Each model is the one that its fold alone gives; other features are another sweep."""
+    group, weight = (PEOPLE[:, 0] > 0).astype(int), np.arange(80) % 3 + 1.0
+    model = SenSeIClassifier(**TINY)
+    given = {"sensitive_features": form(group), "sample_weight": weight}
+    options = {"rho": [1], "cv": KFold(2), "scores": ONLY_WEIGHTS, "progress": False, "directory": tmp_path}
+    found = frontier(model, PEOPLE, LABELS, fit_params=given, **options).frame["accuracy"]
+    for (rows, _), value in zip(KFold(2).split(PEOPLE), found):
+        alone = clone(model).set_params(rho=1)
+        alone.fit(PEOPLE[rows], LABELS[rows], weight[rows], sensitive_features=group[rows])
+        assert value == size_of(alone, None, None)
+    other = frontier(model, PEOPLE, LABELS, fit_params=given | {"sample_weight": weight[::-1]}, **options)
+    assert not np.allclose(other.frame["accuracy"], found)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[80, 80, 79\]"):
+        frontier(model, PEOPLE, LABELS, fit_params={"sample_weight": weight[1:]}, **options)
