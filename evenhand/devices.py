@@ -12,7 +12,7 @@ Device = str | torch.device
 def check_device(device: Device, dtype: torch.dtype = torch.float32) -> None:
     """Not every device is here, and not every one has numbers of every precision."""
     try:
-        torch.empty(0, dtype=dtype, device=device)
+        torch.empty(0, dtype=dtype, device=torch.device(device))  # None is none
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).splitlines()[0][:200]
         said = str(device) if isinstance(device, torch.device) else device

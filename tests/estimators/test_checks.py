@@ -142,6 +142,7 @@ LABELS = (TWO[:, 0] > 0).astype(int)
         ({"callbacks": print}, "callbacks must be a list"),
         ({"callbacks": ["print"]}, "callbacks must be functions"),
         ({"device": "tpu"}, r"device='tpu' cannot be used here .*; 'cpu' always can"),
+        ({"device": None}, r"device=None cannot be used here .*; 'cpu' always can"),
         ({"fair_metric": ["sex"]}, r"fair_metric must be a FairMetric or a learner of one, got \['sex'\]"),
         ({"class_weight": {0: -1.0}}, "class_weight must give every class a weight"),
         ({"bounds": 5}, "bounds"),
