@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.copies import first_of_each
@@ -237,7 +238,8 @@ def _checked(y: ArrayLike, score: ArrayLike) -> tuple[NDArray[np.bool_], Floats]
 def _marks(name: str, values: ArrayLike) -> NDArray[np.bool_]:
     """Yes or no for each row; the text "no" and the score 0.3 would count as yes."""
     array = np.asarray(values)
-    if array.dtype != bool and (array.dtype.kind not in "iufO" or not np.isin(array, (0, 1)).all()):
+    odd = array.dtype.kind not in "iufO" or bool(pd.isna(array).any())
+    if array.dtype != bool and (odd or not np.isin(array, (0, 1)).all()):
         raise ValueError(
             f"{name} must hold 0 and 1, or False and True, got other values; compare first: labels == the positive "
             "class, score >= the threshold"

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,3 +173,9 @@ def test_the_confidence_of_the_intervals():
     assert wide[0] < narrow[0] < 1 / 3 < narrow[1] < wide[1]
     with pytest.raises(ValueError, match="confidence is a share"):
         error_rates([0], [0], {}, confidence=95)
+
+
+def test_a_missing_mark_is_refused_whatever_stands_for_it():
+    for missing in (None, np.nan, pd.NA):
+        with pytest.raises(ValueError, match="y must hold 0 and 1, or False and True, got other values"):
+            error_rates(np.array([True, missing, False], dtype=object), [1, 0, 1], {})
