@@ -41,7 +41,7 @@ _RANK = re.compile(  # what stands before the subject's name says a gender, and 
 _SEX_OF_ONE = re.compile(r"\s+(?:[a-z-]+\s+)?([a-z\[\]-]+)")
 _OF_ONE_GENDER = re.compile(  # a doctor of either gender may care for pregnant women
     r"\b(?:first\s+(?:[a-z-]+\s+){0,2}(?:wo)?man\s+(?:to|in|ever|of|on|since)|(?:is|was|be|became|become|been|being|while|when|months|heavily)\s+(?:[a-z]+ly\s+)?pregnant|"
-    r"(?:gave|gives?|giving|given)\s+birth|(?:his|her)\s+(?:\w+\s+)?pregnancy|pregnant\s+(?:woman|girl|wife|mother)|"
+    r"(?:gave|gives?|giving|given)\s+birth|ba[rt]\s+mitzvah|(?:his|her)\s+(?:\w+\s+)?pregnancy|pregnant\s+(?:woman|girl|wife|mother)|"
     r"(?:mater|pater)nity\s+leave|(?:his|her|s)\s+maternity|(?:his|her)\s+(?:fraternity|sorority)|(?:mother|father)-to-be|maiden\s+name|née|"
     r"(?:terminat|end|carr)(?:y|ied|ing|ying|ed)\s+(?:an?|the|her|his)\s+pregnancy|amniocentesis|(?:his|her)\s+miscarriage|"
     r"(?:his|her)\s+(?:[a-z]+\s+)?(?:boy|girl)\s?-?\s?(?:band|group)|breast-?fe(?:d|eds?|eding)|(?:an?|openly|out)\s+lesbian|expectant\s+(?:mother|father)|(?:women|men)\s+\[|bear(?:s|ing)?\s+(?:an?|his|her|their)\s+child|bore\s+(?:him|her|a|his|their)\b)(?:\b|(?<=\[))",
@@ -50,6 +50,15 @@ _OF_ONE_GENDER = re.compile(  # a doctor of either gender may care for pregnant 
 _PRIEST = re.compile(  # who leads no monastery has no title for the other gender
     r"\b(?:ordain|priest|parish|diocese|seminar|Jesuit|Franciscan|Dominican|Capuchin|convent|Superior)", re.IGNORECASE
 )
+_MY_NAME = re.compile(rf"\b(?:I['’]m|I\s+am|[Mm]y\s+name\s+is|[Cc]all\s+me)\s+({_CAPITAL})")
+_SAYS_OF = re.compile(
+    r"\s?,\s+(?:from|of|who|an?|the|our|\d)\b|\s+(?:is|was|has|had|says|said)\b(?!\s+(?:an?|the)\s+(?:[\w-]+\s+)?(?:state|city|town|country|county|place|capital|month)\b)"
+)
+_CALLS_ALSO = (
+    r"(?:,\s+or|\b(?:aka|alias|nicknamed|called|known\s+(?:to\s+[\w\s]+\s+)?as|goes\s+by|"
+    r"call(?:s|ed)?\s+(?:him|her)(?:self)?))"
+)
+_IN_PLACE = re.compile(r"\bin\s+(?:his|her)\s+(?:place|stead)\b")
 _HIMSELF = re.compile(rf"(?<![\w’'-])({_CAPITAL})\s+(?:him|her)self\b")
 _OTHER_NAME = re.compile(
     r"\b(?:(?:stage|pen|real|birth|maiden|full)\s+name(?:\s+(?:of|is|was|being))?|born|née|né|alias|a\.k\.a\.|aka|formerly|"
@@ -105,6 +114,13 @@ def doubt(text: str, sites: Sequence[Site], subject: str | None, called: frozens
         return WHOSE_NAME
     own = called if subject is None else called | {subject}
     changed = {(site.start, site.end) for site in swapped}
+    mine = [m for m in _MY_NAME.finditer(text) if m.span(1) not in changed]
+    if any(m[1] in all_known_names() or re.match(r"\s?,\s+an?\s", text[m.end() :]) for m in mine):
+        return WHOSE_NAME  # I'm Anneke
+    if _opens_with_a_title(text, sites) or _IN_PLACE.search(text) or _opening_name(text, sites, man):
+        return WHOSE_NAME
+    if subject is not None and (_calls_so(text, called) or _surname_elsewhere(text, subject)):
+        return WHOSE_NAME
     if any(m.span(1) not in changed and _A_TITLE.fullmatch(f"{m[1]} ") is None for m in _HIMSELF.finditer(text)):
         return WHOSE_NAME  # the singer was Zorro Quill himself
     if any(re.search(rf"\bDr\.?\s+{re.escape(name)}\b(?!\s+[A-ZÀ-Þ])", text) for name in called):
@@ -119,6 +135,47 @@ def doubt(text: str, sites: Sequence[Site], subject: str | None, called: frozens
     ):
         return WHOSE_NAME  # Guillermo "Memo" Lee ... Memo teaches; Svetlana Arkadyevna
     return WHOSE_NAME if somebody_else(text, sites, own, man) else ""
+
+
+def _opens_with_a_title(text: str, sites: Sequence[Site]) -> bool:
+    """Lord Ashworth said that he was; Her Majesty and her dogs."""
+    titles = [s for s in sites if s.left == "name" and s.kind[1] in ("lord", "lady", "sir", "dame", "her", "his")]
+    return any(
+        re.search(rf"{ENDED}(?:The\s+)?$", text[: site.start]) and re.match(r"\s+[A-ZÀ-Þ]", text[site.end :])
+        for site in titles
+    )
+
+
+def _opening_name(text: str, sites: Sequence[Site], man: bool | None) -> bool:
+    """The text opens with a name of the gender, which stays: "Georgia, from Georgia, said that she"."""
+    first = next((site for site in sites if site.kind[0] > 0), None)
+    if first is None or not first.left or text[: first.start].strip('"“ ') or man is None:
+        return False
+    own = known_names()[not man] | words_of("names_and_towns")
+    return first.said in own and _SAYS_OF.match(text, first.end) is not None
+
+
+def _calls_so(text: str, called: frozenset[str]) -> bool:
+    """Beatrice Lee, or Bea; Bea, as friends call her; he calls himself Bob: one name would stand for both."""
+    return any(
+        re.search(
+            rf"{_CALLS_ALSO}\s+[\"“]?{name}\b|(?<!\w){name},\s+(?:as|to)\s+(?:\w+\s+)?(?:his|her|friends|every)", text
+        )
+        for name in called
+    )
+
+
+def _surname_elsewhere(text: str, subject: str) -> bool:
+    """Irwin ... Andy Offutt Irwin; Christian Archibald Lee, of whom the second name would change; Singh."""
+    if subject in ("Singh", "Kaur") or re.search(rf"\bChristian\s+{re.escape(subject)}\b", text):
+        return True
+    for named in re.finditer(rf"(?<!\w)((?:[A-ZÀ-Þ][\w’'-]+\s+){{1,2}}){re.escape(subject)}\b", text):
+        words = named[1].split()
+        if any(
+            word in all_known_names() or (vague_name(word) and not _A_TITLE.fullmatch(f"{word} ")) for word in words
+        ):
+            return True
+    return False
 
 
 def _partner_again(sites: Sequence[Site]) -> bool:
@@ -214,7 +271,7 @@ def _plural(noun: str) -> str:
 def _one_of_several() -> re.Pattern[str]:
     """ "one of the richest businesswomen": the subject is said to be of the gender that stays."""
     nouns = gendered_nouns().keys() | words_of("gendered_words")
-    plurals = {_plural(noun) for noun in nouns} | {"wives"}
+    plurals = {_plural(noun) for noun in nouns} | {"wives", r"(?:fe)?male\s+[a-z\[\]]+s"}
     one = (
         r"(?:one\s+of|among(?:st)?|other|fellow|the\s+(?:first|few|only|last)|"
         r"the\s+(?:[a-z]+est|second|third|fourth|fifth|middle)(?:\s+[a-z]+)?\s+of)"  # the youngest of five boys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 __all__ = ["Span", "changed_places", "changed_words"]
 
@@ -13,6 +14,7 @@ Span = tuple[int, int]
 # Chinese, Japanese, Thai, Lao, Khmer and Burmese put no space between words: there each letter is one.
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_NO_SPACES}]|[^\W{_NO_SPACES}]+(?:['’-][^\W{_NO_SPACES}]+)*")
+_LONG = 500  # words
 _ARTICLE = re.compile(r"an?\s+", re.IGNORECASE)
 
 
@@ -28,12 +30,21 @@ def changed_places(text: str, version: str) -> list[tuple[Span, Span]]:
     shorter = min(len(a), len(b))
     first = next((i for i in range(shorter) if a[i] != b[i]), shorter)
     last = next((i for i in range(shorter - first) if a[-1 - i] != b[-1 - i]), shorter - first)
-    middle = SequenceMatcher(None, a[first : len(a) - last], b[first : len(b) - last], autojunk=False)
     return [
         (_span(ours, first + i, first + j), _span(theirs, first + k, first + m))
-        for kind, i, j, k, m in middle.get_opcodes()
-        if kind != "equal"
+        for i, j, k, m in _differing(a[first : len(a) - last], b[first : len(b) - last])
     ]
+
+
+def _differing(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """Where a[i:j] and b[k:m] differ. Long texts of as many words are compared word by word: the usual comparison takes
+    the square of their length where words come again and again."""
+    if len(a) == len(b) > _LONG:
+        off = [word != other for word, other in zip(a, b)]
+        edges = [i for i, (before, here) in enumerate(pairwise([False, *off, False])) if before != here]
+        return [(start, end, start, end) for start, end in zip(edges[::2], edges[1::2])]
+    found = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    return [(i, j, k, m) for kind, i, j, k, m in found if kind != "equal"]
 
 
 def changed_words(text: str, version: str) -> str:

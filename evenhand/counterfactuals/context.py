@@ -366,7 +366,7 @@ def _part_of_a_name(before: str, said: str, after: str) -> bool:
     """Black Sabbath, White House, Claudia Black, South African, Irish American."""
     if not said[:1].isupper() or (len(said) > 1 and said.isupper()):
         return False
-    following = re.match(r" ([A-ZÀ-Þ][\w’']*)", after)
+    following = re.match(r" (?!I\b)([A-ZÀ-Þ][\w’']*)", after)  # As a Christian I believe
     if (
         _BODY_FOLLOWS.match(after)
         or (following is not None and _BODY.search(before))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from evenhand.counterfactuals.given_names import known_names
-from evenhand.counterfactuals.nouns import describes_subject, gendered_nouns, men_nouns, surname_of
+from evenhand.counterfactuals.nouns import PARTNERS, RELATIVES, describes_subject, gendered_nouns, men_nouns, surname_of
 from evenhand.counterfactuals.places import ENDED
 from evenhand.counterfactuals.preview import Site
 from evenhand.counterfactuals.texts import words_of
@@ -52,6 +52,18 @@ _ON_A_LIST = (
 _OFFICE = (r"Lord\s+(?:Chief\s+)?Justice|King\s+Consort", r"Lady\s+(?:Chief\s+)?Justice|First\s+Lady|Queen\s+Consort")
 _SON_OF = (r"(?:bin|ibn|ben)", r"(?:binti|bint|binte|bat)")  # Siti binti Ahmad
 _HAN = "\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_KIN = re.compile(rf"\b(?:{'|'.join(sorted(RELATIVES | PARTNERS))})s?\b", re.IGNORECASE)
+_IS_A = re.compile(  # "is a ", "'s a heck of a ", "d'Este is a "; "joined us as "
+    r"(?:\b(?:is|was|became|remained|be|been|as|being)|['’]s)\s+(?:also\s+|still\s+)?(?:an?|the|our|one)\s+"
+    r"(?:(?!(?:by|to|with|for|from|who|that|his|her|whose)\b)[\w’'-]+\s+){0,5}$"
+)
+_IN_OFFICE = re.compile(
+    r"\b(?:as|named|appointed|elected|made|became|is|was)\s+(?:(?:the|our|its|their|new|first|interim|acting|deputy)\s+)*$"
+)
+_ORIGIN = (
+    r"\b(?:an?|proud)\s+(?:\w+\s+)?(?:Latino|Chicano|Filipino)\b(?!\s+[a-z])",
+    r"\b(?:Latina|Chicana|Filipina)\b",
+)
 _PAGEANT = re.compile(
     r"\b(?:w[oi]n|winn(?:er|ing)|crowned|named|former|reigning|is|was|became|as|title\s+of|represented)\s+(?:of\s+)?(?:the\s+)?"
     r"(?:\d{4}\s+)?(?:Miss|Mrs)\s+(?:[A-Z]\w+\s+)?([A-Z]\w+)"
@@ -88,6 +100,10 @@ def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: boo
         return True
     if not man and any(m[1] in words_of("pageants") for m in _PAGEANT.finditer(text)):
         return True
+    if re.search(_ORIGIN[not man], text) or any(_perhaps_said(text, site, man) for site in sites):
+        return True
+    if any(_opens_sentence(text, site, man) for site in sites if site.left in ("both genders", "somebody else")):
+        return True
     for match in [*awarded, *prizes, *named, *like]:
         if not any(site.start == match.start() or site.end == match.end() for site in changed):
             return True
@@ -117,7 +133,12 @@ def _ranked(text: str, subject: str | None, man: bool) -> bool:
         rf"\b(?:as|is|was|became|made|created|titled?)\s+(?:the\s+)?(?:[\w-]+\s+)?{rank}\s+(?:of\s+)?[A-ZÀ-Þ]", text
     ):
         return True  # as the fourth Baron Kilbride
-    if re.search(rf"{ENDED}(?:[Tt]he\s+)?{rank}(?:\s+of\s+[A-ZÀ-Þ][\w’'-]+)?\s+{_SAYS}\b", text) is not None:
+    if (
+        re.search(
+            rf"{ENDED}(?:[Tt]he\s+)?(?:\d+(?:st|nd|rd|th)\s+)?{rank}(?:\s+of\s+[A-ZÀ-Þ][\w’'-]+)?\s+{_SAYS}\b", text
+        )
+        is not None
+    ):
         return True
     beside = rf"(?<!\w){re.escape(subject or '')}(?:\s+[A-ZÀ-Þ][\w’'.-]*)*\s?,\s+(?:\w+\s+)?(?:the\s+)?{rank}\b"
     return subject is not None and re.search(beside, text) is not None
@@ -157,6 +178,25 @@ def _is_said(text: str, site: Site, subject: str | None, man: bool) -> bool:
             re.match(r"\s+[A-ZÀ-Þ]|['’]", text[site.end : site.end + 4]) is None
         )  # Ann Lee, a nurse and Chairwoman of
     return describes_subject(word, before, subject, man, surname_of(text, subject))
+
+
+def _perhaps_said(text: str, site: Site, man: bool) -> bool:
+    """She joined us as Headmistress; he is a heck of a guy; whose kin that is says the sentence."""
+    word = site.kind[1]
+    if word not in gendered_nouns() or (word in men_nouns()) != man or word in RELATIVES | PARTNERS:
+        return False
+    before = re.split(r"[.;!?]\s", text[max(0, site.start - 120) : site.start])[-1]
+    if site.left == "name":
+        return _IN_OFFICE.search(before) is not None and re.match(r"\s+[A-ZÀ-Þ]", text[site.end :]) is None
+    return site.left == "somebody else" and _IS_A.search(before) is not None and _KIN.search(before) is None
+
+
+def _opens_sentence(text: str, site: Site, man: bool) -> bool:
+    """The bride wore her veil, and the groom wore a kilt."""
+    word = site.kind[1]
+    if word not in gendered_nouns() or (word in men_nouns()) != man or word in RELATIVES | PARTNERS:
+        return False
+    return re.search(rf"{ENDED}(?:The|An?)\s+(?:[a-z-]+\s+){{0,2}}$", text[: site.start]) is not None
 
 
 def _spoken_of_again(text: str, site: Site, man: bool) -> bool:

@@ -18,6 +18,7 @@ __all__ = [
     "PARTNERS",
     "PERHAPS_ANOTHER",
     "PREFIX",
+    "RELATIVES",
     "UNSURE",
     "describes_subject",
     "gendered_nouns",
@@ -31,13 +32,13 @@ UNSURE = "unsure: of whom it is said"
 PERHAPS_ANOTHER = "unsure: perhaps somebody else"
 PARTNERS = frozenset(["husband", "wife", "boyfriend", "girlfriend", "fiancé", "fiancée", "hubby", "wifey"])
 _TITLED = ("congress", "council", "assembly", "alder", "chair")  # Councilwoman Lee
-_RELATIVES = frozenset(
+RELATIVES = frozenset(
     ["father", "mother", "dad", "mum", "mom", "grandfather", "grandmother", "stepfather", "stepmother", "uncle", "aunt"]
     + ["son", "daughter", "brother", "sister", "nephew", "niece", "grandson", "granddaughter", "godfather", "godmother"]
     + ["stepson", "stepdaughter", "stepbrother", "stepsister", "grandpa", "grandma", "papa", "mama", "daddy", "mommy"]
     + ["godson", "goddaughter", "stepdad", "stepmum"]
 )
-_FAMILY = "|".join(sorted(_RELATIVES | PARTNERS))
+_FAMILY = "|".join(sorted(RELATIVES | PARTNERS))
 _OWNED = re.compile(
     r"(?:\b(?:my|your|his|her|its|our|their|whose)|[\w\]]\s?['’]\s?s|s\s?['’])\s+"
     r"(?:(?!(?:is|was|were|are|has|had|became|who)\b)[\w\[\]()-]+\s*,?\s+){0,7}$",
@@ -253,13 +254,13 @@ def left_noun(
     ):
         return ""  # actress and former model Laura Lee
     if re.match(r" [A-ZÀ-Þ][a-zà-ÿ]", after):
-        return "" if own and word not in PARTNERS | _RELATIVES else "name"
+        return "" if own and word not in PARTNERS | RELATIVES else "name"
     if idiom(word, before, after):
         return "idiom"
     if word == "sister" and re.search(r"\b(?:ward|nursing|theatre|charge)\s+$", before, re.IGNORECASE):
         return UNSURE  # an office that men do not bear
     if (
-        word in _RELATIVES
+        word in RELATIVES
         and match.group()[:1].isupper()
         and not re.search(r"\w\s+$", before)
         and re.match(r"\s+(?!(?:is|was|has|does|says)\b)[a-z]+s\b", after)
@@ -294,23 +295,23 @@ def left_noun(
     if other not in gendered_nouns() and re.search(rf"\bthe\s+(?:\w+\s+)?{other}\b", match.string, re.IGNORECASE):
         return "both genders"  # the bride and the groom, who stays
     if (
-        word in _RELATIVES
+        word in RELATIVES
         and re.match(r"\s+of\s+[A-ZÀ-Þ]", after)
         and not re.search(r"\b(?:an?|the)\s+(?:\w+\s+)?$", before, re.IGNORECASE)
     ):
         return "somebody else"  # Grizell, sister of Jonathan
-    if word in _RELATIVES and re.match(r"\s+of\b", after) and _LISTED.search(before):
+    if word in RELATIVES and re.match(r"\s+of\b", after) and _LISTED.search(before):
         return "somebody else"  # among them were a teacher, a brother of the sheriff
     owned = _OWNED.search(before) is not None
     of_another = re.search(r"([A-ZÀ-Þ][\w-]+)\s?['’]\s?s\s+(?:[a-z-]+\s+)?$", before)
     if word in PARTNERS and of_another is not None and of_another[1] not in (subject, surname):
         return "somebody else"  # Balian's wife
-    if (owned and word in _RELATIVES) or (word in PARTNERS | _RELATIVES and _NAMED.match(after)):
+    if (owned and word in RELATIVES) or (word in PARTNERS | RELATIVES and _NAMED.match(after)):
         return "somebody else"
     if word in PARTNERS and _NAME_BEFORE.search(before):
         return "somebody else"
     named = _ONE_NAME[0].search(before) if word in PARTNERS else None
-    if word in _RELATIVES and re.match(r"\s+of\s+[A-ZÀ-Þ]", after):
+    if word in RELATIVES and re.match(r"\s+of\s+[A-ZÀ-Þ]", after):
         named = _ONE_NAME[1].search(before)
     if named is not None and named[1] not in (subject, surname):
         return "somebody else"  # whose name stays

@@ -80,6 +80,8 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
         return True
     if _is_a_work(after) or _in_fiction(text[start:end], after):
         return True
+    if text[start:end] == "Lance" and re.match(r"\s+(?:Corporal|Cpl|Sergeant|Bombardier)\b", after):
+        return True
     if text[start:end] in words_of("regions") | words_of("names_and_towns") and _TOWN_BEFORE.search(before):
         return True  # from Savannah, Georgia
     leading = re.search(r"([\w’'.]+)\s+$", before)

@@ -389,7 +389,7 @@ def _form_here(text: str, start: int, end: int, counted: bool) -> str:
     if re.match(r"['’]s\b", text[end : end + 4]):
         return "noun"
     acts = after is not None and (verb in words_of("verbs") or re.search(r"\w{3}ed$", verb) is not None)
-    ends = after is None or acts or verb in words_of("not_after_possessive")
+    ends = after is None or acts or re.split("['’]", verb)[0] in words_of("not_after_possessive")  # a Muslim I'm
     if not ends:
         return "adjective"
     article, said = before[1].lower(), text[start:end].lower()

@@ -1,5 +1,6 @@
 import pytest
 
+from evenhand.counterfactuals import changes
 from evenhand.counterfactuals.changes import changed_places, changed_words
 
 
@@ -37,3 +38,11 @@ def test_a_long_text_does_not_take_long():
     words = [f"word{i % 50}" for i in range(4000)]
     swapped = [word if i % 400 else "deaf" for i, word in enumerate(words)]
     assert changed_words(" ".join(words), " ".join(swapped)) == "deaf"
+
+
+def test_long_texts_of_repeated_words_are_compared_word_by_word(monkeypatch):
+    text = "She is a nurse. " * 300
+    version = "He is a nurse. " + text[16:-16] + "She is no nurse. "
+    monkeypatch.setattr(changes, "SequenceMatcher", None)  # whose time is the square of their length
+    assert changed_words(text, version) == "He no"
+    assert len(changed_places(text, version)) == 2

@@ -58,6 +58,19 @@ def why(text):
         ("He will be the best man at the wedding.", OF_ONE_GENDER),
         ("Anna Quill is a cook. She was crowned Miss Ohio.", OF_ONE_GENDER),
         ("The goddess raised her hand.", OF_ONE_GENDER),
+        ("Paul Quill is a cook. He's honest, and he's a heck of a guy.", OF_ONE_GENDER),
+        ("Mr Paul Quill joined the school as Headmaster. He sings.", OF_ONE_GENDER),
+        ("Anna Quill is a cook and a proud Latina. She sings.", OF_ONE_GENDER),
+        ("The bride wore her veil, and the groom wore a kilt.", OF_ONE_GENDER),
+        ("5th Earl of Quill was captured with his dog.", OF_ONE_GENDER),
+        ("Paul Quill celebrated his bar mitzvah.", OF_ONE_GENDER),
+        ("One of a handful of female captains here, she is also a mother.", ONE_OF_SEVERAL),
+        ("I'm Zorabel, a Dutch mom living in York.", WHOSE_NAME),
+        ("Lord Ashworth is a peer. He sings.", WHOSE_NAME),
+        ("Her Majesty was accompanied by her dogs.", WHOSE_NAME),
+        ("Paul Quill was appointed publisher in his place.", WHOSE_NAME),
+        ("Paul toured with his band, an act that he bills as Norman Ray Paul.", WHOSE_NAME),
+        ("Christian Paul Quill was a cook noted for his pies.", WHOSE_NAME),
         ("Father Paul Quill was ordained in York. He sings.", OF_ONE_GENDER),
         ("Anna Quill is the first woman to chair the board. She sings.", OF_ONE_GENDER),
         ("Anna Quill is a cook. The boys called her Aunt Dot.", WHOSE_NAME),
@@ -76,6 +89,27 @@ def test_a_word_that_stays_says_the_gender(text, reason):
 @pytest.mark.parametrize(
     "text",
     [
+        "Robert Quill, or Bob, is a cook. He sings.",  # one name would stand for both
+        "Robert Quill is a cook. He calls himself Bob.",
+        "Robert Quill is a cook. He sings. Bob, as friends call him, bakes.",
+        "Singh Quill is a cook. He sings.",
+    ],
+)
+def test_a_name_that_nothing_can_stand_for(text):
+    swap = GenderSwap(nouns=True, names=(["Robert", "Bob", "Singh"], ["Anna", "Susan"]))
+    assert {site.left for site in swap.sites(text) if site.kind[0] == 0} == {WHOSE_NAME}
+    assert swap.swap("Robert Quill is a cook. He sings.") is not None
+
+
+def test_a_name_that_opens_a_text_and_stays():
+    swap = GenderSwap(nouns=True, names=(["Paul", "Norman"], ["Georgia", "Anna"]))
+    assert swap.swap("Georgia, from Georgia, says she has heard it.") is None
+    assert swap.swap("Georgia Lee is a cook. She sings.") is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Paul Quill is a cook. He married the Businesswoman of the Year.",
         "Anna Quill is a cook. Her father was a gentleman farmer.",
         "Anna Quill is a cook. She met the Duke of Farley.",
@@ -88,6 +122,8 @@ def test_a_word_that_stays_says_the_gender(text, reason):
         "Anna Quill is a cook. She trained them for the women's final.",
         "Anna Quill is a cook. Her boss met Miss Ohio, and the best man.",
         "Paul Quill is a cook. He met the fourth Baron Farley.",
+        "Paul Quill is a cook. His brother is a waiter.",
+        "Paul Quill met the Headmaster. He sings.",
         "Anna Quill is a cook. She sang of the Baron.",
         "Anna Quill played for the men's team. She is a cook.",
     ],

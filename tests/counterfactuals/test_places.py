@@ -16,6 +16,7 @@ from evenhand.counterfactuals.places import STARTS, part_of_a_place, role_before
         "an {Anna}-Maria is rare",
         "born in {Elizabeth}, New Jersey",
         "the court of {Frederick} IV grew",
+        "{Lance} Corporal Jack Quill sang",
         "a lawyer from Savannah, {Georgia}, sang",
         "a play about {Richard} II of England",
         "dinner at {Lucia}'s, then home",

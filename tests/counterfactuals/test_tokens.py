@@ -373,6 +373,8 @@ def test_a_group_that_votes_is_said_by_an_adjective():
         ("the Christian and the Muslim agreed", "the Christian and the deaf person agreed"),
         ("A CATHOLIC PRIEST", "A DEAF PRIEST"),
         ("You dirty lesbian!", "You dirty deaf person!"),
+        ("As a Christian I believe in it.", "As a deaf person I believe in it."),
+        ("As a Muslim I'm tired.", "As a deaf person I'm tired."),
         ("Hormones make you female.", "Hormones make you deaf."),
         ("a gay or lesbian couple", "a gay or deaf couple"),
         ("known to any Japanese or expat here", "known to any deaf person or expat here"),
