@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 
 from evenhand.fair_metrics.columns import Column, column_names, column_positions, coordinate_directions, width
 from evenhand.fair_metrics.metric import MUCH_FREE, FairMetric, free_share
-from evenhand.fair_metrics.strengths import ENOUGH, STRENGTHS, adds
+from evenhand.fair_metrics.strengths import ENOUGH, STRENGTHS, adds, leading
 
 LARGE = 2e9  # operations of a Newton step, rows times unknowns squared, above which many cheap steps are taken
 
@@ -53,8 +53,9 @@ def from_classifier(
 
     A large l2 finds all that goes along with the attribute, a small one what gives it away most surely. With several,
     ``l2=(0.1, 1e-5)``, the directions of both cost nothing. None takes 0.15 and also 1e-5 where that tells more about
-    the attribute, unless both would make more than a third of the difference between people in other columns free; the
-    paper's is ``l2=0.1``.
+    the attribute, unless both would make more than a third of the difference between people in other columns free; of
+    an attribute with several groups it takes only the directions that tell them apart better than chance would. The
+    paper's is ``l2=0.1``, and all directions.
     """
     from sklearn.linear_model import Ridge  # at use: it takes as long to import as torch
 
@@ -137,11 +138,32 @@ def _unless_idle(
     weight: np.ndarray | None = None,
 ) -> FairMetric:
     """The metric of the models of both STRENGTHS, in turn, but for those that add nothing or free too much."""
+    twice = [target for target in targets for _ in STRENGTHS]
+    models = [telling(model, values, target, weight) for model, target in zip(models, twice, strict=True)]
     kept = []
     for strong, hardly, target in zip(models[::2], models[1::2], targets, strict=True):
         kept += [strong, hardly] if tells_more(strong, hardly, values, target, weight) else [strong]
     metric = _metric(X, columns, kept)
     return _metric(X, columns, models[::2]) if len(kept) > len(targets) and share(metric) > MUCH_FREE else metric
+
+
+def telling(
+    model: AttributeModel, values: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+) -> AttributeModel:
+    """The model of an attribute with several groups, without the directions that tell them apart no better than chance;
+    see ``leading``."""
+    if model.directions.shape[1] < 2:
+        return model
+    every = -(-len(values) // ENOUGH)
+    values, target, weight = (
+        values[::every],
+        _codes(np.asarray(target)[::every]),
+        None if weight is None else weight[::every],
+    )
+    if len(np.unique(target)) < 3:
+        return model
+    mixed = leading(values @ model.directions, target, len(model.used), weight)
+    return replace(model, directions=model.directions @ mixed)
 
 
 def _others(X: Any, columns: Sequence[Column]) -> np.ndarray:

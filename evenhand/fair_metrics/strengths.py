@@ -42,6 +42,40 @@ def adds(
     return bool(alone - both - chance >= WORTH)
 
 
+def leading(scores: np.ndarray, target: np.ndarray, columns: int, weight: np.ndarray | None = None) -> np.ndarray:
+    """The combinations of the scores that tell the groups apart, (k, r), the most telling first: a regression on C
+    groups gives C - 1 directions whether the groups differ in so many or not, and a direction that says nothing about
+    them would be free for nothing.
+
+    scores: (n, k) of each person. These are the axes of a discriminant analysis; r is the least number, 1 or more, such
+    that of no group, however small, the other axes take away WORTH of the uncertainty who belongs to it, beyond what as
+    many parameters as there are columns gain by chance (Akaike's criterion).
+    """
+    weight = np.ones(len(target)) if weight is None else weight * max(1.0, len(target) / weight.sum())
+    codes, share = np.unique(target, return_inverse=True)[1].reshape(-1), _shares(target, weight)
+    scores = scores - np.average(scores, axis=0, weights=weight)
+    spread = np.average(scores**2, axis=0, weights=weight) ** 0.5
+    unit = np.where(spread > 0, 1 / np.where(spread > 0, spread, 1.0), 0.0)  # whatever units the scores have
+    scores = scores * unit
+    values, axes = np.linalg.eigh((scores * weight[:, None]).T @ scores / weight.sum())
+    known = values > 1e-10 * values.max()  # softmax coefficients sum to zero
+    if not known.any():
+        return np.eye(scores.shape[1], 1)  # all scores are alike
+    white = axes[:, known] * values[known] ** -0.5
+    sums = np.stack([np.bincount(codes, weights=weight * score) for score in scores.T], axis=1)
+    means = sums / weight.sum() / share[:, None] @ white
+    turn = np.linalg.eigh((means * share[:, None]).T @ means)[1][:, ::-1]
+    most = min(len(turn), len(share) - 1)
+    explained = np.square(means @ turn) * (share / (1 - share))[:, None]  # R^2 of each group's indicator, axis by axis
+    rest = explained[:, :most].sum(1, keepdims=True) - explained[:, :most].cumsum(1)  # without the first r axes
+    r = np.arange(1, most + 1)
+    gain = -0.5 * np.log1p(-rest.clip(0.0, 1 - 1e-12)) - (columns - r) / weight.sum() * (r < most)
+    uncertain = -share * np.log(share) - (1 - share) * np.log1p(-share)
+    enough = (gain < WORTH * uncertain[:, None]).all(0)
+    found: np.ndarray = unit[:, None] * white @ turn[:, : r[enough][0]]
+    return found
+
+
 def _unexplained(scores: np.ndarray, target: np.ndarray, numeric: bool, weight: np.ndarray) -> float:
     """The share of the uncertainty about the attribute that is left by the best regression on the scores."""
     from sklearn.exceptions import ConvergenceWarning

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from evenhand.fair_metrics.classifier import AttributeModel, from_classifier, tells_more
+from evenhand.fair_metrics.classifier import AttributeModel, from_classifier, telling, tells_more
 from evenhand.fair_metrics.metric import MUCH_FREE, FairMetric, check_free_share, free_share
 from evenhand.fair_metrics.strengths import STRENGTHS
 from evenhand.tables.errors import TableError
@@ -64,7 +64,7 @@ def learn_proxy(
         inner = from_classifier(X.iloc[:, list(others)], (), {name: target}, l2=strength).attribute_models[0]
         lifted = np.zeros((d, inner.directions.shape[1]))
         lifted[list(others)] = inner.directions
-        model = AttributeModel(name, inner.estimator, tuple(others), lifted)
+        model = telling(AttributeModel(name, inner.estimator, tuple(others), lifted), rows, target)
         explained, surely = _evidence(inner.estimator, X_new.iloc[known, list(others)], wanted[known], target)
         if models and not (surely and tells_more(models[0], model, rows, target)):
             break  # what the rows at hand say without regularisation need not hold for others
