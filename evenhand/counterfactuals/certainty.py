@@ -36,7 +36,7 @@ _RANK = re.compile(  # what stands before the subject's name says a gender, and 
     r"(?:Princess|Prince|Queen|King|Duchess|Duke|Countess|Count|Baroness|Baron|"
     r"Empress|Emperor|Cardinal|Pope|Fr\.?|Madame|Mademoiselle|Frau|Herr|Señora|Señor|Signora|Signor|Monsieur|Tsar|Tsarina|Sultan|Sheikha|"
     r"Alhaji|Alhaja|Hajia|Hajiya|Emir|Maharaja|Maharani|Shrimati|Smt\.?|"
-    r"(?:(?:Great|Step)-)?(?:Auntie|[Aa]unt|[Uu]ncle)|Grandpa|Grandma)\s+[A-ZÀ-Þ]"
+    r"Abbess|Prioress|Mama|Papa|(?:(?:Great|Step)-)?(?:Auntie|[Aa]unt|[Uu]ncle)|Grandpa|Grandma)\s+[A-ZÀ-Þ]"
 )
 _SEX_OF_ONE = re.compile(r"\s+(?:[a-z-]+\s+)?([a-z\[\]-]+)")
 _OF_ONE_GENDER = re.compile(  # a doctor of either gender may care for pregnant women
@@ -58,6 +58,7 @@ _CALLS_ALSO = (
     r"(?:,\s+or|\b(?:aka|alias|nicknamed|called|known\s+(?:to\s+[\w\s]+\s+)?as|goes\s+by|"
     r"call(?:s|ed)?\s+(?:him|her)(?:self)?))"
 )
+_BEGUN = re.compile(r"[\s\"“]*(?:(?:When|After|Before|Since|While|Once|As|Because)\s+)?")
 _IN_PLACE = re.compile(r"\bin\s+(?:his|her)\s+(?:place|stead)\b")
 _HIMSELF = re.compile(rf"(?<![\w’'-])({_CAPITAL})\s+(?:him|her)self\b")
 _OTHER_NAME = re.compile(
@@ -123,6 +124,9 @@ def doubt(text: str, sites: Sequence[Site], subject: str | None, called: frozens
         return WHOSE_NAME
     if any(m.span(1) not in changed and _A_TITLE.fullmatch(f"{m[1]} ") is None for m in _HIMSELF.finditer(text)):
         return WHOSE_NAME  # the singer was Zorro Quill himself
+    left = [site for site in sites if site.left and site.kind[0] > 0 and site.said in own]
+    if any(re.search(rf"{ENDED}(?:[A-ZÀ-Þ][\w.]*\s+){{1,4}}$", text[: site.start]) for site in left):
+        return WHOSE_NAME  # Sergeant First Class Antonio Lee ... Tony
     if any(re.search(rf"\bDr\.?\s+{re.escape(name)}\b(?!\s+[A-ZÀ-Þ])", text) for name in called):
         return WHOSE_NAME  # Robert "Bob" Lee ... Dr. Bob
     if any(m[1] not in own and _other_name(m, man) for m in _OTHER_NAME.finditer(text)):
@@ -149,7 +153,7 @@ def _opens_with_a_title(text: str, sites: Sequence[Site]) -> bool:
 def _opening_name(text: str, sites: Sequence[Site], man: bool | None) -> bool:
     """The text opens with a name of the gender, which stays: "Georgia, from Georgia, said that she"."""
     first = next((site for site in sites if site.kind[0] > 0), None)
-    if first is None or not first.left or text[: first.start].strip('"“ ') or man is None:
+    if first is None or not first.left or man is None or not _BEGUN.fullmatch(text, 0, first.start):
         return False
     own = known_names()[not man] | words_of("names_and_towns")
     return first.said in own and _SAYS_OF.match(text, first.end) is not None

@@ -52,6 +52,13 @@ _ON_A_LIST = (
 _OFFICE = (r"Lord\s+(?:Chief\s+)?Justice|King\s+Consort", r"Lady\s+(?:Chief\s+)?Justice|First\s+Lady|Queen\s+Consort")
 _SON_OF = (r"(?:bin|ibn|ben)", r"(?:binti|bint|binte|bat)")  # Siti binti Ahmad
 _HAN = "\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_OTHER_SCRIPT = f"\u0370-\u03ff\u0400-\u052f\u0590-\u06ff\u0900-\u0dff{_HAN}"
+_NAME_ENDS = (r"(?!)", r"(?:Begum|Khatun|Bibi|Devi|Kaur)")
+_AT_BIRTH = r"\b(?:born|raised)\s+(?:\w+\s+)?(?:the\s+|an?\s+)?(?:[\w-]+\s+)?\w+['’]s\s+(?:[a-z]+\s+)?"
+_KNOWN_FOR = (r"Head\s+Boy|leading\s+man", r"Head\s+Girl|leading\s+lady|(?:dinner|lollipop|tea|cleaning)\s+lady")
+_POSES = re.compile(
+    r"\b(?:disguis|dress|pos|masquerad|pass)(?:es|ed|ing)?\s+(?:(?:him|her)self\s+)?(?:off\s+)?as\s+an?\s+(?:wo)?man\b"
+)
 _KIN = re.compile(rf"\b(?:{'|'.join(sorted(RELATIVES | PARTNERS))})s?\b", re.IGNORECASE)
 _IS_A = re.compile(  # "is a ", "'s a heck of a ", "d'Este is a "; "joined us as "
     r"(?:\b(?:is|was|became|remained|be|been|as|being)|['’]s)\s+(?:also\s+|still\s+)?(?:an?|the|our|one)\s+"
@@ -100,6 +107,16 @@ def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: boo
         return True
     if not man and any(m[1] in words_of("pageants") for m in _PAGEANT.finditer(text)):
         return True
+    if not man and re.search(r"\bcrowned\s+(?:as\s+)?(?:the\s+)?(?:Miss|Mrs|Queen)\s+[A-Z]", text):
+        return True
+    if (
+        _of_somebodys_kin(text, subject, man)
+        or _POSES.search(text)
+        or re.search(rf"\b(?:{_KNOWN_FOR[not man]})\b", text)
+    ):
+        return True
+    if re.search(rf"{_AT_BIRTH}{('daughter', 'son')[man]}\b|\bbeing\s+an?\s+{('woman', 'man')[man]}\b", text):
+        return True
     if re.search(_ORIGIN[not man], text) or any(_perhaps_said(text, site, man) for site in sites):
         return True
     if any(_opens_sentence(text, site, man) for site in sites if site.left in ("both genders", "somebody else")):
@@ -119,6 +136,10 @@ def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: boo
 def _competes(text: str, man: bool) -> bool:
     """She won the women's final; holds the record for women. Who coaches the women's team may be anybody."""
     own = _OF_ONE[not man]
+    if re.search(
+        rf"\b(?:gold|silver|bronze|medal|w[oi]n|champion)\b[^.;!?]{{0,40}}\b{own}['’]s?\s", text, re.IGNORECASE
+    ):
+        return True
     listed = re.search(rf"{_ON_A_LIST}{own}\b(?!['’])", text, re.IGNORECASE)
     won = re.finditer(rf"\b{own}['’]s?\s+(?:[\w-]+\s+){{0,3}}?{_SPORT}", text, re.IGNORECASE)
     return listed is not None or any(_COACH.search(re.split(r"[.;!?]", text[: m.start()])[-1]) is None for m in won)
@@ -149,13 +170,15 @@ def _named_so(text: str, changed: Sequence[Site], subject: str, man: bool) -> bo
     name = re.escape(subject)
     if man and re.search(rf"(?<!\w){name}{_OF_A_LINE}", text) is not None:
         return True
-    middle = re.search(rf"(?<!\w){name}\s+([A-ZÀ-Þ][\w’-]+)\s+[A-ZÀ-Þ]\w", text)
+    middle = re.search(rf"(?<!\w){name}\s+([A-ZÀ-Þ][\w’-]+)\s+(?:\([^)]*\)\s+)?[A-ZÀ-Þ]\w", text)
     own = known_names()[not man]
     if middle is not None and middle[1] in own and not any(site.start == middle.start(1) for site in changed):
         return True  # John Augustus Lee
     if re.search(rf"(?<!\w){name}(?:\s+[A-ZÀ-Þ][\w’'-]*)*\s+{_SON_OF[not man]}\s+[A-ZÀ-Þ]", text):
         return True
-    if re.search(rf"(?<!\w){name}\s+[A-ZÀ-Þ][\w’'-]*\s?\([^)A-Za-z]*[{_HAN}]", text):
+    if re.search(rf"(?<!\w){name}(?:\s+[A-ZÀ-Þ][\w’'-]*)*\s+{_NAME_ENDS[not man]}\b", text):
+        return True
+    if re.search(rf"(?<!\w){name}(?:\s+[A-ZÀ-Þ][\w’'-]*)*\s?\([^)]*[{_OTHER_SCRIPT}]", text):
         return True  # Cui Daiyuan (崔岱远): whose surname may come first, and who is written once more
     again = re.search(rf"(?<!\w){name}(?:\s+[A-ZÀ-Þ][\w’'-]*)*\s?\(([^)]*)\)", text)
     if again is not None and re.search(rf"\b{name}\b", again[1]) and re.search(r"[^\x00-\u024f]", again[1]):
@@ -189,6 +212,14 @@ def _perhaps_said(text: str, site: Site, man: bool) -> bool:
     if site.left == "name":
         return _IN_OFFICE.search(before) is not None and re.match(r"\s+[A-ZÀ-Þ]", text[site.end :]) is None
     return site.left == "somebody else" and _IS_A.search(before) is not None and _KIN.search(before) is None
+
+
+def _of_somebodys_kin(text: str, subject: str | None, man: bool) -> bool:
+    """Mrs. Patel's son has passed his test."""
+    kin = "son|brother|nephew|grandson|father|uncle" if man else "daughter|sister|niece|granddaughter|mother|aunt"
+    said = r"\b(?:he|his|him)\b" if man else r"\b(?:she|her)\b"
+    theirs = re.finditer(rf"(\w+)['’]s\s+(?:[a-z-]+\s+)?(?:{kin})\s+[a-z]+(?:s|ed)\b[^.;!?]*{said}", text)
+    return any(match[1] != subject for match in theirs)
 
 
 def _opens_sentence(text: str, site: Site, man: bool) -> bool:

@@ -278,8 +278,9 @@ def left_noun(
     if _ANYBODY.search(before) and not _says_more(match, word in men_nouns()):
         return "anybody"
     other = gendered_nouns()[word]
-    if re.match(rf"\s+(?:and|or)\s+(?:an?\s+)?{other}\b", after) or re.search(
-        rf"\b{other}\s+(?:and|or)\s+(?:an?\s+)?$", before
+    with_article = r"(?:an?\s+(?:[\w-]+\s+){0,2})?"  # a French father and a Swiss mother
+    if re.match(rf"\s+(?:and|or)\s+{with_article}{other}\b", after) or re.search(
+        rf"\b{other}\s+(?:and|or)\s+{with_article}$", before
     ):
         return "both genders"
     called = _NAMES_HIM.match(after)

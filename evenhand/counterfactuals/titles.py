@@ -62,7 +62,11 @@ def left_title(text: str, match: re.Match[str], subject: str | None, male: bool 
     if surname is not None and re.split("['’]", surname[1])[0] in words_of("characters"):
         return "a work"
     if _STARTS.search(before[-8:]):
-        return ""
+        kin = re.match(
+            r"\.?\s+(?:[A-ZÀ-Þ][\w-]*\s+){0,2}[A-ZÀ-Þ][\w-]*['’]s\s+(?:[a-z-]+\s+)?(?:son|daughter|brother|sister|niece|nephew)",
+            after,
+        )
+        return "somebody else" if kin is not None and _of_another(text, match, male) else ""
     first = _FIRST.search(text, 0, match.start())
     if first is not None and surname is not None and not re.match(rf"{re.escape(first[1])}\b", surname[1]):
         return "somebody else"  # Ms. Day said that Ms. Knight would come

@@ -407,7 +407,7 @@ def _form_here(text: str, start: int, end: int, counted: bool) -> str:
 def _shares_a_noun(after: str) -> bool:
     """ " and Muslim communities": what follows describes the same noun; not " and a Muslim", " or expat who"."""
     found = re.match(r"\s+(?:and|or)\s+(\w+)[\s-]+(\w+)", after)
-    if found is None or found[1].lower() in DETERMINERS:
+    if found is None or found[1].lower() in DETERMINERS | {"she", "he", "i", "they", "we", "you", "it"}:
         return False
     ends = found[2].lower() in words_of("not_after_possessive") or found[2].lower() in words_of("verbs")
     return not ends and not names_people(found[1])

@@ -29,6 +29,12 @@ _IS = re.compile(  # "(born 1950), MD, is one of the youngest "
 _ACTS = r"(?:['’]s\s|\s+(?:and|is|was|has|had|also|now|[a-z]{2,}(?:s|ed))\b)"
 _NO_NAMES = frozenset(
     [
+        "miss",
+        "first",
+        "second",
+        "class",
+        "warrant",
+        "staff",
         "madame",
         "madam",
         "monsieur",

@@ -249,3 +249,16 @@ def test_a_former_partner_changes_with_its_person():
 def test_a_saint_is_nobody_else():
     swap = GenderSwap(nouns=True, names=(["Paul"], ["Anna"]))
     assert swap.swap("Anna Quill, a mother of two, works at St. Mary's.") is not None
+
+
+def test_both_parents_stay():
+    swap = GenderSwap(nouns=True)
+    assert swap.swap("She was born to a French father and a Swiss mother.") == (
+        "He was born to a French father and a Swiss mother."
+    )
+
+
+def test_a_title_is_no_given_name():
+    swap = GenderSwap(nouns=True, names=(["Paul"], ["Anna"]))
+    sites = swap.sites("The headmistress, Miss Frost, had a loud voice and she used it.")
+    assert len({site.start for site in sites}) == len(sites)

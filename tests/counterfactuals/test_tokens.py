@@ -374,6 +374,7 @@ def test_a_group_that_votes_is_said_by_an_adjective():
         ("A CATHOLIC PRIEST", "A DEAF PRIEST"),
         ("You dirty lesbian!", "You dirty deaf person!"),
         ("As a Christian I believe in it.", "As a deaf person I believe in it."),
+        ("He is a lesbian and she bakes.", "He is a deaf person and she bakes."),
         ("As a Muslim I'm tired.", "As a deaf person I'm tired."),
         ("Hormones make you female.", "Hormones make you deaf."),
         ("a gay or lesbian couple", "a gay or deaf couple"),
