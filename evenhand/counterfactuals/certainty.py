@@ -50,15 +50,16 @@ _OF_ONE_GENDER = re.compile(  # a doctor of either gender may care for pregnant 
 _PRIEST = re.compile(  # who leads no monastery has no title for the other gender
     r"\b(?:ordain|priest|parish|diocese|seminar|Jesuit|Franciscan|Dominican|Capuchin|convent|Superior)", re.IGNORECASE
 )
-_MY_NAME = re.compile(rf"\b(?:I['’]m|I\s+am|[Mm]y\s+name\s+is|[Cc]all\s+me)\s+({_CAPITAL})")
-_SAYS_OF = re.compile(
-    r"\s?,\s+(?:from|of|who|an?|the|our|\d)\b|\s+(?:is|was|has|had|says|said)\b(?!\s+(?:an?|the)\s+(?:[\w-]+\s+)?(?:state|city|town|country|county|place|capital|month)\b)"
+_MY_NAME = re.compile(rf"\b(?:I['’]m|I\s+am|[Mm]y\s+name\s+is|[Cc]all\s+me|[Mm]eet|Introducing)\s+({_CAPITAL})")
+_SAYS_OF = re.compile(  # "Georgia, from ", "Angela Ruiz enlisted "; not "Georgia is a state"
+    r"(?:\s+[A-ZÀ-Þ][\w’'-]*){0,2}(?:\s?,\s+(?:from|of|who|an?|the|our|\d)\b|\s+(?!(?:and|or|of|in|on|at|for|to|by)\b)[a-z]{2,}\b"
+    r"(?!\s+(?:an?|the)\s+(?:[\w-]+\s+)?(?:state|city|town|country|county|place|capital|month)\b))"
 )
 _CALLS_ALSO = (
     r"(?:,\s+or|\b(?:aka|alias|nicknamed|called|known\s+(?:to\s+[\w\s]+\s+)?as|goes\s+by|"
     r"call(?:s|ed)?\s+(?:him|her)(?:self)?))"
 )
-_BEGUN = re.compile(r"[\s\"“]*(?:(?:When|After|Before|Since|While|Once|As|Because)\s+)?")
+_BEGUN = re.compile(r"[\s\"“]*(?:(?:When|After|Before|Since|While|Once|As|Because)\s+)?(?:[A-ZÀ-Þ][\w.]*\s+){0,4}?")
 _IN_PLACE = re.compile(r"\bin\s+(?:his|her)\s+(?:place|stead)\b")
 _HIMSELF = re.compile(rf"(?<![\w’'-])({_CAPITAL})\s+(?:him|her)self\b")
 _OTHER_NAME = re.compile(
@@ -143,7 +144,8 @@ def doubt(text: str, sites: Sequence[Site], subject: str | None, called: frozens
 
 def _opens_with_a_title(text: str, sites: Sequence[Site]) -> bool:
     """Lord Ashworth said that he was; Her Majesty and her dogs."""
-    titles = [s for s in sites if s.left == "name" and s.kind[1] in ("lord", "lady", "sir", "dame", "her", "his")]
+    ranks = {"lord", "lady", "sir", "dame", "her", "his"} | gendered_nouns().keys() - _KIN  # Councilman Ray
+    titles = [s for s in sites if s.left == "name" and s.kind[1] in ranks]
     return any(
         re.search(rf"{ENDED}(?:The\s+)?$", text[: site.start]) and re.match(r"\s+[A-ZÀ-Þ]", text[site.end :])
         for site in titles

@@ -290,6 +290,8 @@ class GenderSwap:
             return "name"
         if word in ("his", "him", "he", "himself") and match.group() == word.capitalize() and _WITHIN.search(before):
             return "name" if before.endswith(" of ") else UNSURE  # the bundle of His; God in His mercy
+        if word in _SEXES and match.group()[0].isupper() and re.match(r"\s+[A-ZÀ-Þ]", after):
+            return "name"  # the Male Choir
         if word in _SEXES and word not in self._nouns:
             return "" if _of_one_person(word, before, subject) else "no person"
         if word in _HONOURS and word not in self._nouns:

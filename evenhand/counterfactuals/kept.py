@@ -23,8 +23,8 @@ _RANKS = (
 )
 _SAYS = r"(?:is|was|has|had|said|says|will|[a-z]{2,}ed|opened|gave|made|took|told|spoke|wore|came|left)"
 _MEN, _WOMEN = (
-    r"(?:(?!\w*wom[ae]n)\w*man|men|boy|gentleman|father|dad|lad|guy|king|prince|lord|hero|god|monk|brother|son|uncle)",
-    r"(?:\w*woman|women|\w*girl|lady|mother|mum|mom|lass|queen|princess|duchess|heroine|goddess|nun|sister|daughter|aunt|"
+    r"(?:(?!\w*wom[ae]n)\w*man|men|boy|gentleman|(?:grand)?father|dad|lad|guy|king|prince|lord|hero|god|monk|brother|son|uncle)",
+    r"(?:\w*woman|women|\w*girl|lady|(?:grand)?mother|mum|mom|lass|queen|princess|duchess|heroine|goddess|nun|sister|daughter|aunt|"
     r"actress|shepherdess|huntress|enchantress|sorceress|priestess|temptress|seamstress|mistress|widow|maid|diva|witch|"
     r"countess|baroness|empress|hostess|heiress|waitress|poetess|songstress)",
 )
@@ -55,7 +55,10 @@ _HAN = "\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _OTHER_SCRIPT = f"\u0370-\u03ff\u0400-\u052f\u0590-\u06ff\u0900-\u0dff{_HAN}"
 _NAME_ENDS = (r"(?!)", r"(?:Begum|Khatun|Bibi|Devi|Kaur)")
 _AT_BIRTH = r"\b(?:born|raised)\s+(?:\w+\s+)?(?:the\s+|an?\s+)?(?:[\w-]+\s+)?\w+['’]s\s+(?:[a-z]+\s+)?"
-_KNOWN_FOR = (r"Head\s+Boy|leading\s+man", r"Head\s+Girl|leading\s+lady|(?:dinner|lollipop|tea|cleaning)\s+lady")
+_KNOWN_FOR = (
+    r"Head\s+Boy|leading\s+man",
+    r"Head\s+Girl|leading\s+lady|(?:dinner|lollipop|tea|cleaning)\s+lady|Mother\s+Superior|Dame\s+of\s+the\s+Order",
+)
 _POSES = re.compile(
     r"\b(?:disguis|dress|pos|masquerad|pass)(?:es|ed|ing)?\s+(?:(?:him|her)self\s+)?(?:off\s+)?as\s+an?\s+(?:wo)?man\b"
 )
@@ -117,6 +120,13 @@ def keeps_gender(text: str, sites: Sequence[Site], subject: str | None, man: boo
         return True
     if re.search(rf"{_AT_BIRTH}{('daughter', 'son')[man]}\b|\bbeing\s+an?\s+{('woman', 'man')[man]}\b", text):
         return True
+    child = ("daughter", "son")[man]
+    if re.search(
+        rf"\b{('she', 'he')[man]}\b[^.;!?]*,\s+(?:the\s+)?(?:[a-z]+\s+)?{child}\s+of\s+(?:an?|the)\s",
+        text,
+        re.IGNORECASE,
+    ):
+        return True  # She grew up in York, the daughter of a keeper
     if re.search(_ORIGIN[not man], text) or any(_perhaps_said(text, site, man) for site in sites):
         return True
     if any(_opens_sentence(text, site, man) for site in sites if site.left in ("both genders", "somebody else")):
@@ -227,7 +237,8 @@ def _opens_sentence(text: str, site: Site, man: bool) -> bool:
     word = site.kind[1]
     if word not in gendered_nouns() or (word in men_nouns()) != man or word in RELATIVES | PARTNERS:
         return False
-    return re.search(rf"{ENDED}(?:The|An?)\s+(?:[a-z-]+\s+){{0,2}}$", text[: site.start]) is not None
+    begins = rf"{ENDED}(?:(?:The|An?)|[A-ZÀ-Þ][\w’'-]+\s?,\s+(?:the|an?))\s+(?:[a-z-]+\s+){{0,2}}$"
+    return re.search(begins, text[: site.start]) is not None
 
 
 def _spoken_of_again(text: str, site: Site, man: bool) -> bool:

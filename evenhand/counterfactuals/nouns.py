@@ -112,9 +112,9 @@ _SAID = (
     r"(?:is|was|became|am|remains|has\s+been|had\s+been|(?:serve[sd]?|work(?:s|ed)?|act(?:s|ed)?)\s+as)(?:,[^,.;]{1,30},)?\s+"
     r"(?:(?:also|now|still|already|both|himself|herself|[a-z]+ly)\s+)?"
 )
-_BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met)\b)[^.;!?])"
+_BETWEEN = r"(?:(?!\b(?:his|her|my|whose|who|that|which|he|she|with|met|has|have|had|leaving)\b)[^.;!?])"
 _PHRASE = (
-    r"(?:(?:an?|the|your|our)\s+(?:(?:kind|sort|type)\s+of\s+)?(?:(?!(?:his|her|of)\b)[\w'’-]+,?\s+(?:and\s+)?){0,4}|"
+    r"(?:(?:an?|the|your|our)\s+(?:(?:kind|sort|type)\s+of\s+)?(?:(?!(?:his|her|of|has|have|had|leaving)\b)[\w'’-]+,?\s+(?:and\s+)?){0,4}|"
     rf"{_BETWEEN}{{1,90}}(?:,|\band)\s+(?:an?|the)\s+(?:[\w'’-]+\s+){{0,2}})"
 )
 _AND_IS = (  # she "holds a degree and is a "

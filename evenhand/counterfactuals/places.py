@@ -110,7 +110,7 @@ def part_of_a_place(text: str, start: int, end: int) -> bool:
     for word in words:
         if not (word[:1].isupper() or word == "&"):
             break
-        capital.append(word.lower().rstrip("’'."))
+        capital.append(re.sub("['’]s$", "", word.lower()).rstrip("’'."))
     if len(capital) == 1 and capital[0] in _SURNAMES and STARTS.search(before):
         return False  # Susan Park is a nurse
     return any(word in words_of("after_places") for word in capital)

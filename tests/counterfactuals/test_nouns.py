@@ -262,3 +262,12 @@ def test_a_title_is_no_given_name():
     swap = GenderSwap(nouns=True, names=(["Paul"], ["Anna"]))
     sites = swap.sites("The headmistress, Miss Frost, had a loud voice and she used it.")
     assert len({site.start for site in sites}) == len(sites)
+
+
+def test_a_child_that_is_had_is_somebody_else():
+    swap = GenderSwap(nouns=True)
+    assert (
+        swap.swap("She is a Swiss citizen and has a daughter, Clara.")
+        == "He is a Swiss citizen and has a daughter, Clara."
+    )
+    assert swap.swap("He is a bass of the Quill Male Choir.") == "She is a bass of the Quill Male Choir."

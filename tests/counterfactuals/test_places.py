@@ -29,6 +29,7 @@ from evenhand.counterfactuals.places import STARTS, part_of_a_place, role_before
         "{Lucia}'s sells pies",
         "{Lucia}'s will open in May",
         "{Johnny} Rolls is closed on Mondays",
+        "{Martha} Quill Elementary's head sang",
         "{Lucia} is open until ten",
         "{Mary} Poppins was on, and she sang along",
         "{Harry} Potter keeps her awake",
