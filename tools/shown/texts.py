@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from shown.tables import ROOT, find
+from shown.tables import table as markdown_table
 
 sys.path.insert(0, str(ROOT / "experiments"))
 import moderation
@@ -38,6 +39,8 @@ def text_block(name: str) -> str:
             return tuning(pd.read_csv(find(f"{table}_tuning.csv")), scores)
         if name == f"{table}_cost":
             return cost(pd.read_csv(find(f"{table}_runs.csv")))
+    if name == "swap_readings":
+        return readings(pd.read_csv(find(f"{name}.csv")))
     if name == "sampled_versions":
         return sampled(json.loads(find(f"{name}.json").read_text()))
     if name == "moderation":
@@ -162,6 +165,15 @@ def employed(runs: pd.DataFrame) -> str:
         f"{float((fair['BA'] - plain['BA']).mean()):+.4f}. Random genders of the same numbers give a Gap RMS of "
         f"{fair['Gap RMS chance'].mean():.3f}: so much of it is chance, and no method can take that away."
     )
+
+
+def readings(frame: pd.DataFrame) -> str:
+    """How many swaps strict readers found wrong, reading by reading and together."""
+    together = frame.groupby("texts", sort=False).sum(numeric_only=True)
+    shares = (100 * together[["wrong", "in doubt"]].div(together["names nouns titles"], axis=0)).round(1)
+    said = "; ".join(f"{name}: {row['wrong']} % wrong, {row['in doubt']} % in doubt" for name, row in shares.iterrows())
+    shown = markdown_table(list(frame.columns), frame.astype(str).to_numpy().tolist())
+    return f"{shown}\n\nAll readings together, {said}."
 
 
 def finetuned(run: dict[str, Any]) -> str:
