@@ -46,7 +46,7 @@ EQUIVALENT = ROOT / "tools" / "mutants_equivalent.json"
 MODULES = {
     "dual/confidence": 25, "dual/pool": 20, "dual/moves": 12, "dual/running": 12, "audit": 25, "certify/certify": 25,
     "certify/finite": 12, "certify/people": 10, "certify/certificate": 12, "domain/box": 12, "domain/free": 10,
-    "fair_metrics/metric": 15,
+    "fair_metrics/metric": 15, "fair_metrics/regression": 6,
     "fair_metrics/classifier": 10, "fair_metrics/columns": 8, "search/geometry": 12, "search/candidates": 8,
     "search/gradient": 12, "evaluation": 20, "output_distances": 8, "regularizer": 12, "objectives/sensei": 6,
     "objectives/sensr": 4, "objectives/clp": 6, "training/checkpoints": 10, "training/batches": 8, "training/loop": 12,
