@@ -10,7 +10,7 @@ JOBS   ?= 2
 # The library, its command line and its report: enough to use it.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -q -c constraints.txt -e ".[cli,report,io,onnx]"
+	$(PIP) install -q -c constraints.txt -e ".[cli,report,io,onnx,trees]"
 	touch $@
 
 # What tests and experiments need on top; the encoder brings its own weights, so that nothing is downloaded at run time.
